@@ -20,6 +20,7 @@ from cogwork.plugin import MessageNode
 from cogwork.plugin.capabilities import (
     Bindable,
     Capturing,
+    Exchanging,
     Partitioned,
     Removable,
     Replicated,
@@ -33,6 +34,8 @@ from cogwork.plugin.engine.contract import Bounds
 from cogwork.plugin.node import Departure, NodeContext, Refused, Subscription
 from cogwork.plugin.resumption import resume
 from cogwork.plugin.stream_options import StreamOptions
+from cogwork.router.exchanges.binding import Routed
+from cogwork.router.exchanges.graph import ExchangeGraph
 from cogwork.router.topics import TopicTrie
 
 if TYPE_CHECKING:
@@ -342,6 +345,49 @@ class TopicRecorder(MessageNode, Capturing):
     def close(self) -> None:
         cast("Port", self.capture).close()
         super().close()
+
+
+class LastWordExchanges(MessageNode, Exchanging):
+    """Sends each message on to what its exchange leads to by an empty key."""
+
+    def __init__(self, context: NodeContext) -> None:
+        super().__init__(context)
+        self.graph = ExchangeGraph()
+        self.find_queue = lambda _name: None
+        self._context = context
+        self._entries: dict[str, AddressEntry] = {}
+
+    def split(self, address: str) -> tuple[str, bytes | None]:
+        name, slash, key = address.removeprefix(f"{self._context.address}/").partition("/")
+        return name, key.encode() if slash else None
+
+    def address(self, name: str) -> str:
+        return f"{self._context.address}/{name}"
+
+    def entry_of(self, name: str) -> AddressEntry:
+        if name not in self._entries:
+            self._entries[name] = AddressEntry(
+                self._context.core, self.address(name), MULTICAST_CODE
+            )
+            self.changed()
+        return self._entries[name]
+
+    def changed(self) -> None:
+        for name, entry in self._entries.items():
+            for outlet in list(entry.outlets):
+                entry.remove_outlet(outlet)
+            for queue in self.graph.route(name, Routed((b"",))).queues:
+                if (inlet := self.find_queue(queue)) is not None:
+                    for outlet in inlet.outlets:
+                        entry.add_outlet(outlet)
+
+    def removed(self, name: str, entries: Iterable[AddressEntry]) -> None:
+        self._entries.pop(name, None)
+        for entry in entries:
+            entry.close()
+
+    def figures(self, name: str) -> Mapping[str, int]:
+        return {"delivered": self._entries[name].delivered, "unroutable": 0}
 
 
 class ForeignStream(MessageNode, Streaming):

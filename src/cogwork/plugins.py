@@ -18,6 +18,7 @@ __all__ = ("PLUGIN_FAULTS", "PluginError", "load", "names")
 
 BUILT_IN = {
     "cogwork.nodes": {
+        "exchange": "cogwork.nodes.exchange:ExchangeNode",
         "topic": "cogwork.nodes.topic:TopicNode",
         "queue": "cogwork.nodes.queue:QueueNode",
         "stream": "cogwork.nodes.stream:StreamNode",

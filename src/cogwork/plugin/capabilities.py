@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cogwork.plugin.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence, Set
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.addresses.entry import AddressEntry
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from cogwork.plugin.journals import ReplicaHandle
     from cogwork.plugin.node import Subscription
     from cogwork.plugin.stream_options import StreamOptions
+    from cogwork.router.exchanges.graph import ExchangeGraph
 
 __all__ = (
     "CAPABILITIES",
     "Bindable",
     "Capturing",
+    "Exchanging",
     "Partitioned",
     "Removable",
     "Replicated",
@@ -321,6 +323,55 @@ class Streaming(Removable):
         """Give up records below an offset; return what is left."""
 
 
+class Exchanging(Node):
+    """Holds the exchanges of a virtual host, and sends messages on by their bindings.
+
+    Its class serves a prefix: what follows that in an address is an exchange, with a `/` in its
+    name written `%2F`, and perhaps a `/` and a routing key. The container declares exchanges and
+    bindings, and decides who may.
+
+    Attributes:
+        graph: The exchanges with their bindings. Whoever changes it calls `changed`.
+        find_queue: Returns where messages of a queue come in; None if there is no such queue.
+    """
+
+    graph: ExchangeGraph
+    find_queue: Callable[[str], AddressEntry | None]
+
+    @abstractmethod
+    def split(self, address: str) -> tuple[str, bytes | None]:
+        """Return the exchange that an address names, and the routing key if it names one.
+
+        Raises:
+            Refused: It names no exchange.
+        """
+
+    @abstractmethod
+    def address(self, name: str) -> str:
+        """Return the address of an exchange."""
+
+    @abstractmethod
+    def entry_of(self, name: str) -> AddressEntry:
+        """Return where the messages of an exchange come in; they say their keys themselves."""
+
+    @abstractmethod
+    def changed(self) -> None:
+        """Have the queues of all messages found anew."""
+
+    @abstractmethod
+    def removed(self, name: str, entries: Iterable[AddressEntry]) -> None:
+        """Give up what there was for an exchange that the graph has no longer.
+
+        Args:
+            name: The exchange's.
+            entries: Those of its addresses, which the container had.
+        """
+
+    @abstractmethod
+    def figures(self, name: str) -> Mapping[str, int]:
+        """Count what has come to an exchange, what went to queues, and what nobody took."""
+
+
 def replica_of(node: object) -> ReplicaHandle | None:
     """Return a container's part in a replicated node; None if the node is not replicated."""
     return node.replica if isinstance(node, Replicated) else None
@@ -336,5 +387,6 @@ CAPABILITIES = (
     Bindable,
     Capturing,
     Streaming,
+    Exchanging,
 )
 """All of them, as `docs/nodes.md` lists them."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "DEFAULT_RULES",
+    "EXCHANGE_RULE",
     "MAX_ADDRESS_LENGTH",
     "Accept",
     "AddressRule",
@@ -69,6 +70,8 @@ def _rule(
     return AddressRule(prefix=prefix, distribution=distribution, kind=kind, options=options)
 
 
+EXCHANGE_RULE = _rule("exchange", Distribution.MULTICAST, "exchange")
+
 DEFAULT_RULES = (
     _rule("", Distribution.BALANCED),
     _rule("topic", Distribution.MULTICAST, "topic"),
@@ -86,10 +89,8 @@ DEFAULT_RULES = (
     _rule("openstack.org/om/notify/anycast", Distribution.BALANCED, "queue", in_doubt="redeliver"),
     _rule("sink", Distribution.CLOSEST, "sink"),
     _rule("$management", Distribution.CLOSEST, "management"),
-    # Reserved: a container without a node of the kind refuses these, instead of taking them for
-    # plain names and letting senders wait for a receiver that never comes.
     _rule("stream", Distribution.CLOSEST, "stream"),
-    _rule("exchange", Distribution.MULTICAST, "exchange"),
+    EXCHANGE_RULE,
 )
 """What holds where the configuration says nothing else."""
 

@@ -52,13 +52,15 @@ class Exchange:
         name: Its name.
         matcher: Its bindings, as its type keeps them.
         alternate: The exchange that takes what this one matches nothing for; None for nobody.
+        is_internal: Whether messages come from other exchanges alone.
         bindings: All that lead from it, in the order in which they were made.
     """
 
     name: str
     matcher: Matcher
     alternate: str | None = None
-    bindings: dict[Binding, None] = field(default_factory=dict)
+    is_internal: bool = False
+    bindings: dict[Binding, Binding] = field(default_factory=dict)
 
 
 class Route(NamedTuple):
@@ -87,14 +89,25 @@ class ExchangeGraph:
         self._exchanges: dict[str, Exchange] = {}
         self._leading_to: dict[Destination, dict[tuple[str, Binding], None]] = {}
 
+    def __len__(self) -> int:
+        """Count the exchanges, without the default one."""
+        return len(self._exchanges)
+
     def __contains__(self, name: str) -> bool:
         return name in self._exchanges
 
-    def add(self, name: str, matcher: Matcher, alternate: str | None = None) -> None:
+    def add(
+        self,
+        name: str,
+        matcher: Matcher,
+        alternate: str | None = None,
+        *,
+        is_internal: bool = False,
+    ) -> None:
         """Add an exchange without bindings."""
         assert name
         assert name not in self._exchanges
-        self._exchanges[name] = Exchange(name, matcher, alternate)
+        self._exchanges[name] = Exchange(name, matcher, alternate, is_internal)
         self.version += 1
 
     def remove(self, name: str) -> list[tuple[str, Binding]]:
@@ -110,6 +123,10 @@ class ExchangeGraph:
         self.version += 1
         return lost
 
+    def is_internal(self, name: str) -> bool:
+        """Return whether an exchange takes messages from other exchanges alone."""
+        return name in self._exchanges and self._exchanges[name].is_internal
+
     def bindings(self, name: str) -> tuple[Binding, ...]:
         """List the bindings from an exchange."""
         return tuple(self._exchanges[name].bindings)
@@ -118,9 +135,9 @@ class ExchangeGraph:
         """List the bindings to a destination, each with the exchange that it leads from."""
         return list(self._leading_to.get(destination, ()))
 
-    def has(self, source: str, binding: Binding) -> bool:
-        """Return whether a binding is there."""
-        return binding in self._exchanges[source].bindings
+    def find(self, source: str, binding: Binding) -> Binding | None:
+        """Return the binding that is there and the same; None if there is none."""
+        return self._exchanges[source].bindings.get(binding)
 
     def bind(self, source: str, binding: Binding) -> bool:
         """Add a binding; return whether it is new.
@@ -132,7 +149,7 @@ class ExchangeGraph:
         if binding in exchange.bindings:
             return False
         exchange.matcher.bind(binding)
-        exchange.bindings[binding] = None
+        exchange.bindings[binding] = binding
         self._leading_to.setdefault(binding.destination, {})[source, binding] = None
         self.binding_count += 1
         self.version += 1
