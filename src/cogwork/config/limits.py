@@ -54,6 +54,14 @@ STREAMS = 10_000
 STREAMS_PER_HOLDER = 5_000
 """A stream has its own files, once there is more in it than in the write-ahead log."""
 
+EXCHANGES = 100_000
+EXCHANGES_PER_HOLDER = 50_000
+"""Of a user, and of a source address. An exchange without bindings takes 2 KiB."""
+
+BINDINGS = 1_000_000
+BINDINGS_PER_HOLDER = 500_000
+"""A binding takes 1 KiB."""
+
 DECLARATION_RATE = 2_000.0
 """As links are attached: a service that comes back attaches to its queues, which makes them."""
 
@@ -138,6 +146,12 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         streams: At once, over all virtual hosts.
         streams_per_source: At once, made by clients of one source address.
         streams_per_user: At once, made by one user.
+        exchanges: At once, over all virtual hosts.
+        exchanges_per_source: At once, made by clients of one source address.
+        exchanges_per_user: At once, made by one user.
+        bindings: At once, from exchanges, over all virtual hosts.
+        bindings_per_source: At once, made by clients of one source address.
+        bindings_per_user: At once, made by one user.
         declaration_rate_per_source: Queues and streams made each second, by clients of one source
             address.
         links_per_session: At once; announced as handle-max.
@@ -183,6 +197,12 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     streams: Count = STREAMS
     streams_per_source: Count = STREAMS_PER_HOLDER
     streams_per_user: Count = STREAMS_PER_HOLDER
+    exchanges: Count = EXCHANGES
+    exchanges_per_source: Count = EXCHANGES_PER_HOLDER
+    exchanges_per_user: Count = EXCHANGES_PER_HOLDER
+    bindings: Count = BINDINGS
+    bindings_per_source: Count = BINDINGS_PER_HOLDER
+    bindings_per_user: Count = BINDINGS_PER_HOLDER
     declaration_rate_per_source: Positive = DECLARATION_RATE
     links_per_session: Count = LINKS_PER_SESSION
     max_frame_size_bytes: Annotated[
@@ -212,6 +232,8 @@ class UserLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dynamic_addresses: In the place of `dynamic_addresses_per_user`.
         queues: In the place of `queues_per_user`.
         streams: In the place of `streams_per_user`.
+        exchanges: In the place of `exchanges_per_user`.
+        bindings: In the place of `bindings_per_user`.
         login_rate: In the place of `login_rate_per_user`.
         queue_memory: In the place of `queue_memory_per_user`.
     """
@@ -222,5 +244,7 @@ class UserLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dynamic_addresses: Count | None = None
     queues: Count | None = None
     streams: Count | None = None
+    exchanges: Count | None = None
+    bindings: Count | None = None
     login_rate: Positive | None = None
     queue_memory: Share | None = None

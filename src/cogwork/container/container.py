@@ -48,6 +48,7 @@ from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.vhost.attachments import Attachments
 from cogwork.container.vhost.effects import EffectRunner
 from cogwork.container.vhost.engines import EngineHosts, VhostEngines
+from cogwork.container.vhost.kept_exchanges import ExchangeFile
 from cogwork.container.vhost.outgoing import Outgoing
 from cogwork.container.vhost.reply_addresses import replies_to
 from cogwork.container.vhost.selection import DearSelectorError
@@ -154,9 +155,8 @@ class Container:
         self._effects = EffectRunner(self.core, self.outgoing)
         self._memory = Memory()
         self.watermark = Watermark(self.attachments.block)
-        self.engines = EngineHosts(
-            self.id, {each.name: each.options for each in configuration.engines}
-        )
+        engines = {each.name: each.options for each in configuration.engines}
+        self.engines = EngineHosts(self.id, engines)
         has_disk = configuration.data_dir is not None
         self.journals = QueueJournals(self.core, self.id, has_disk=has_disk)
         self.queues = QueueReplicas(
@@ -173,6 +173,7 @@ class Container:
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
         self._check_threads = CheckThreads()
+        self._exchange_file = ExchangeFile(configuration.data_dir)
         self._virtual_hosts.take(plans_of(configuration))
         self.mesh = MeshService(
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
@@ -230,6 +231,7 @@ class Container:
             engines=VhostEngines(self.engines, name),
             journals=VhostJournals(self.journals, self.queues, name),
             audits=self._audits.of(name),
+            kept=self._exchange_file.of(name),
         )
         if not name:
             self._audits.begin(vhost)
@@ -478,6 +480,7 @@ class Container:
         await self.engines.close()
         await self.replication.close()
         self._effects.close()
+        self._exchange_file.close()
         self._access.close()
         self.security.close()
 

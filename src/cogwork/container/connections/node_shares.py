@@ -1,6 +1,6 @@
-"""Shares of queues and streams: how many each client may have made, and how often it makes one.
+"""Shares of queues, streams, exchanges and bindings: how many each client may have made.
 
-Theory of operation. A queue or stream that comes into being for a client, by an attach, a message
+Theory of operation. What comes into being for a client, by an attach, a message
 or a request, counts for the container, the client's user and its source address, until it is
 deleted. What the configuration, the cluster or the disk declares counts for the container alone,
 and is never refused: that has been agreed on already. What another container has made here for its
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ("FROM_AFAR", "LIMITED_KINDS", "Makers", "NodeShares")
 
 LIMITED_KINDS = ("queue", "stream")
+"""Kinds of nodes that count."""
+
+COUNTED = (*LIMITED_KINDS, "exchange", "binding")
+"""Whatever counts: exchanges and bindings are no nodes of their own."""
 
 Makers = tuple[Holder, ...]
 """For whom something is made: the container among them, or nobody where it is never refused."""
@@ -45,7 +49,7 @@ class NodeShares:
         Args:
             limits: How many there may be.
         """
-        self._tallies = {kind: Tally(f"{kind}s") for kind in LIMITED_KINDS}
+        self._tallies = {kind: Tally(f"{kind}s") for kind in COUNTED}
         self._rate = Rate()
         self.limit(limits)
 

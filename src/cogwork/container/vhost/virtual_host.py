@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.connections.node_shares import FROM_AFAR, LIMITED_KINDS
+from cogwork.container.vhost.exchanges import Exchanges
 from cogwork.container.vhost.exclusive import Holders
 from cogwork.container.vhost.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
@@ -28,12 +29,13 @@ from cogwork.dataplane.addresses.entry import (
 from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.plugin.capabilities import Bindable, Shareable, Storing, Streaming
+from cogwork.plugin.capabilities import Bindable, Exchanging, Shareable, Storing, Streaming
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Send
 from cogwork.plugin.node import Refused
 from cogwork.plugin.node_kinds import provides
 from cogwork.router.addresses import (
+    EXCHANGE_RULE,
     Accept,
     AddressRule,
     AddressTable,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from cogwork.container.connections.node_shares import Makers, NodeShares
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
+    from cogwork.container.vhost.kept_exchanges import KeptExchanges
     from cogwork.dataplane.core import Core
     from cogwork.plugin.audits import Audits
     from cogwork.plugin.effects import Effect
@@ -87,6 +90,7 @@ class VirtualHost:
         reach: What can be reached in other containers; None while nothing can.
         holders: Who has an address of it alone.
         nodes: By address, or by prefix for those that serve one.
+        exchanges: Those that are declared, with their bindings.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
         shares: How many queues and streams may be made, and by whom.
@@ -106,6 +110,7 @@ class VirtualHost:
         engines: Engines | None = None,
         journals: Journals | None = None,
         audits: Audits | None = None,
+        kept: KeptExchanges | None = None,
     ) -> None:
         """Start without addresses.
 
@@ -120,6 +125,7 @@ class VirtualHost:
             engines: For the streams.
             journals: For the queues on disk.
             audits: For whoever follows the queues.
+            kept: The exchanges that are on disk; None keeps none there.
         """
         self.core = core
         self.name = name
@@ -148,6 +154,28 @@ class VirtualHost:
         )
         self.temporary = TemporaryNodes(self)
         self._start_topics()
+        self.exchanges = Exchanges(
+            name,
+            self._exchange_node(),
+            shares=shares,
+            queue_at=self._queue_at,
+            take_out=self._take_out,
+            kept=kept,
+        )
+
+    def _exchange_node(self) -> Exchanging:
+        """Make the node of exchanges; it is there even if its addresses are ruled otherwise."""
+        rule = self.table.resolve("exchange/a")
+        if rule.prefix is not None and provides(rule.kind, Exchanging):
+            node = self.nodes.of(rule, rule.prefix)
+        else:
+            node = self.nodes.make(EXCHANGE_RULE, "exchange")
+        assert isinstance(node, Exchanging)
+        return node
+
+    def _queue_at(self, address: str) -> Storing | None:
+        node = self.nodes.get(address)
+        return node if isinstance(node, Storing) else None
 
     def _start_topics(self) -> None:
         """Make the plain topic node now, so that anonymous senders reach it without a look-up."""
@@ -452,6 +480,14 @@ class VirtualHost:
                 self.reach.entry_dropped(address)
             entry.close()
 
+    def _take_out(self, belongs: Callable[[str], bool]) -> list[AddressEntry]:
+        """Forget the addresses that belong to what has gone; return their entries, not closed."""
+        names = [name for each in self.space.entries if belongs(name := each.decode())]
+        for name in names:
+            if self.reach is not None:
+                self.reach.entry_dropped(name)
+        return [self.space.entries.pop(name.encode()) for name in names]
+
     # -- who uses an address
 
     def add_publisher(self, address: str, entry: AddressEntry) -> None:
@@ -502,6 +538,7 @@ class VirtualHost:
         if entry is not None and self.reach is not None:
             self.reach.entry_dropped(key)
         self.nodes.remove(key)
+        self.exchanges.drop_queue(key)
         if self.reach is not None:
             self.reach.disks.changed(key)
 
@@ -519,6 +556,7 @@ class VirtualHost:
 
     def close(self) -> None:
         """Give up every node and address."""
+        self.exchanges.close()
         if self.schemas is not None:
             self.schemas.close()
         for key in list(self.nodes):

@@ -96,6 +96,7 @@ class VirtualHosts:
     def end(self, name: str) -> None:
         """Give one up at once, with its queues and what they hold; it has no clients any more."""
         vhost = self.by_name.pop(name)
+        vhost.exchanges.delete_all()
         for key, node in list(vhost.nodes.items()):
             if isinstance(node, Removable):
                 node.end_links()

@@ -1,0 +1,517 @@
+"""The exchanges of a virtual host and their bindings: declared, bound, deleted, for both protocols.
+
+Theory of operation. The node at `exchange/` has the graph of exchanges and sends messages on; here
+is decided what may be declared, and what goes along with what. A queue that goes takes its bindings
+along, and an exchange that deletes itself goes with the last binding from it, which may take others
+along. What is durable is kept on disk (`kept_exchanges`); a binding is if both of its ends are.
+
+Refusals have the reply codes and the wording of RabbitMQ, for clients branch on them.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from cogwork.container.vhost.declared_exchange import DeclaredExchange
+from cogwork.plugin.exchange_types import PluginError, exchange_type
+from cogwork.plugin.node import Refused
+from cogwork.router.exchanges.binding import (
+    EXCHANGE,
+    QUEUE,
+    Binding,
+    Destination,
+    InvalidBinding,
+    comparable,
+)
+from cogwork.router.exchanges.errors import ExchangeError
+from cogwork.router.exchanges.graph import DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cogwork.container.connections.node_shares import Makers, NodeShares
+    from cogwork.container.vhost.kept_exchanges import KeptExchanges
+    from cogwork.dataplane.addresses.entry import AddressEntry
+    from cogwork.plugin.capabilities import Exchanging, Storing
+    from cogwork.plugin.exchange_types import ExchangeType, ExchangeTypeFactory
+
+__all__ = ("PREDECLARED", "Exchanges")
+
+log = logging.getLogger("cogwork")
+
+ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED = 403, 404, 406
+COMMAND_INVALID, INTERNAL_ERROR = 503, 541
+
+PREDECLARED: Final = {
+    "amq.direct": "direct",
+    "amq.fanout": "fanout",
+    "amq.headers": "headers",
+    "amq.match": "headers",
+    "amq.topic": "topic",
+}
+"""Exchanges that are there from the start, with their types (AMQP 0-9-1 §3.1.3)."""
+
+RESERVED: Final = "amq."
+
+QUEUE_PREFIX: Final = "queue/"
+"""What the address of a queue begins with; a binding names what follows."""
+
+ALTERNATE: Final = "alternate-exchange"
+
+NAME_OCTETS_MAX: Final = 255
+"""What a short string has room for (AMQP 0-9-1 §4.2.5.3)."""
+
+COMPARED: Final = (ALTERNATE, "hash-header", "hash-property")
+"""Arguments that a redeclaration must repeat: those that change where messages go."""
+
+
+class Exchanges:
+    """Those of one virtual host. The address `exchange/NAME` is one's node."""
+
+    def __init__(
+        self,
+        vhost: str,
+        node: Exchanging,
+        *,
+        shares: NodeShares,
+        queue_at: Callable[[str], Storing | None],
+        take_out: Callable[[Callable[[str], bool]], list[AddressEntry]],
+        kept: KeptExchanges | None = None,
+    ) -> None:
+        """Have those that are always there, and those that were kept.
+
+        Args:
+            vhost: The virtual host's name.
+            node: Sends messages on.
+            shares: How many there may be, and of whom.
+            queue_at: Returns the node of a queue by its address.
+            take_out: Forgets addresses in use; returns their entries, which are not closed yet.
+            kept: Keeps what is durable; None keeps nothing.
+        """
+        self._vhost = vhost
+        self._shares = shares
+        self._queue_at = queue_at
+        self._take_out = take_out
+        self._kept = kept
+        self._declared: dict[str, DeclaredExchange] = {}
+        self._makers: dict[str, Makers] = {}
+        self._binding_makers: dict[tuple[str, Binding], Makers] = {}
+        self._is_closed = False
+        self._node = node
+        self._prefix = self._node.address("x").removesuffix("x")
+        self._node.find_queue = self._find_queue
+        self._graph = self._node.graph
+        for name, kind in PREDECLARED.items():
+            self._add(DeclaredExchange(name, kind), ())
+        if kept is not None:
+            self._restore(kept)
+
+    def _restore(self, kept: KeptExchanges) -> None:
+        for exchange in kept.exchanges():
+            self._add(exchange, ())
+        for source, binding in kept.bindings():
+            self._graph.bind(source, binding)
+        self._node.changed()
+
+    # -- what is there
+
+    def __iter__(self) -> Iterator[DeclaredExchange]:
+        """Go over all but the default exchange."""
+        return iter(tuple(self._declared.values()))
+
+    def get(self, name: str) -> DeclaredExchange | None:
+        """Return an exchange; None if there is none of that name."""
+        if name == DEFAULT:
+            return DeclaredExchange(DEFAULT, "direct")
+        return self._declared.get(name)
+
+    def demand(self, name: str) -> DeclaredExchange:
+        """Return an exchange.
+
+        Raises:
+            ExchangeError: There is none of that name.
+        """
+        found = self.get(name)
+        if found is None:
+            raise ExchangeError(NOT_FOUND, f"no {self._named(EXCHANGE, name)}")
+        return found
+
+    def bindings(self, name: str) -> tuple[Binding, ...]:
+        """List the bindings from an exchange."""
+        return () if name == DEFAULT else self._graph.bindings(name)
+
+    def bindings_to(self, destination: Destination) -> list[tuple[str, Binding]]:
+        """List the bindings to a queue or an exchange, each with the exchange it leads from."""
+        return self._graph.bindings_to(destination)
+
+    def figures(self, name: str) -> Mapping[str, int]:
+        """Count what has come to an exchange, what went to queues, and what nobody took."""
+        return self._node.figures(name)
+
+    def address(self, name: str) -> str:
+        """Return the address of an exchange, which permissions are about."""
+        return self._node.address(name)
+
+    def entry(self, name: str) -> AddressEntry:
+        """Return where the messages of an exchange come in.
+
+        Raises:
+            ExchangeError: There is none, or it is internal.
+        """
+        if self.demand(name).internal:
+            text = f"cannot publish to internal {self._named(EXCHANGE, name)}"
+            raise ExchangeError(ACCESS_REFUSED, text)
+        return self._node.entry_of(name)
+
+    # -- exchanges
+
+    def declare(
+        self,
+        name: str,
+        kind: str,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        internal: bool = False,
+        arguments: Mapping[str, object] | None = None,
+        makers: Makers = (),
+    ) -> bool:
+        """Make an exchange; return False if it is there, and the same.
+
+        Args:
+            name: Its name.
+            kind: Its type.
+            durable: Whether it outlives the container.
+            auto_delete: Whether it goes with the last binding from it.
+            internal: Whether it takes messages from other exchanges alone.
+            arguments: What its type heeds, and `alternate-exchange`.
+            makers: For whom it is made.
+
+        Raises:
+            ExchangeError: The name is reserved, there is no such type, an argument is wrong, the
+                exchange is there otherwise, or a maker has too many.
+        """
+        wanted = DeclaredExchange(name, kind, durable, auto_delete, internal, dict(arguments or {}))
+        self._demand_type(kind)
+        self._demand_not_default(name)
+        there = self._declared.get(name)
+        if there is not None:
+            self._demand_equal(there, wanted)
+            return False
+        self._demand_name(name)
+        self._demand_share(EXCHANGE, makers)
+        self._add(wanted, makers)
+        if durable and self._kept is not None:
+            self._write(partial(self._kept.declare, wanted), partial(self._give_up, name))
+        return True
+
+    def _add(self, exchange: DeclaredExchange, makers: Makers) -> None:
+        """Put an exchange into the graph.
+
+        Raises:
+            ExchangeError: Its type is not there, or takes not its arguments.
+        """
+        name = exchange.name
+        try:
+            matcher = self._matcher_of(exchange)
+        except InvalidBinding as error:
+            text = f"{error} in {self._named(EXCHANGE, name)}"
+            raise ExchangeError(PRECONDITION_FAILED, text) from error
+        alternate = exchange.arguments.get(ALTERNATE)
+        if alternate is not None and not isinstance(alternate, str):
+            text = f"invalid type '{type(alternate).__name__}' for arg '{ALTERNATE}'"
+            raise ExchangeError(PRECONDITION_FAILED, f"{text} in {self._named(EXCHANGE, name)}")
+        self._graph.add(name, matcher, alternate, is_internal=exchange.internal)
+        self._declared[name] = exchange
+        if name not in PREDECLARED:
+            self._makers[name] = makers
+            self._shares.take(EXCHANGE, makers)
+        self._node.changed()
+
+    def _matcher_of(self, exchange: DeclaredExchange) -> ExchangeType:
+        factory = self._demand_type(exchange.kind)
+        return factory(exchange.arguments, random.randrange)
+
+    def _demand_type(self, kind: str) -> ExchangeTypeFactory:
+        try:
+            factory = exchange_type(kind)
+        except PluginError as error:
+            raise ExchangeError(COMMAND_INVALID, str(error)) from error
+        if factory is None:
+            raise ExchangeError(COMMAND_INVALID, f"unknown exchange type {kind!r:.80}")
+        return factory
+
+    def delete(self, name: str, *, if_unused: bool = False) -> bool:
+        """Delete an exchange with its bindings; return False if it was not there.
+
+        Args:
+            name: Its name.
+            if_unused: Whether it stays if anything is bound to it.
+
+        Raises:
+            ExchangeError: It is one that is always there, or is in use.
+        """
+        self._demand_not_default(name)
+        if name.startswith(RESERVED) and name in self._declared:
+            text = f"deletion of system {self._named(EXCHANGE, name)} not allowed"
+            raise ExchangeError(ACCESS_REFUSED, text)
+        if name not in self._declared:
+            return False
+        if if_unused and self._graph.bindings(name):
+            text = f"{self._named(EXCHANGE, name)} in use"
+            raise ExchangeError(PRECONDITION_FAILED, text)
+        if self._declared[name].durable and self._kept is not None:
+            self._write(partial(self._kept.delete, name))
+        self._follow(self._give_up(name))
+        return True
+
+    def _give_up(self, name: str) -> list[tuple[str, Binding]]:
+        """Give up an exchange with all of its bindings; return those that led to it."""
+        del self._declared[name]
+        for binding in self._graph.bindings(name):
+            self._count_no_longer(name, binding)
+        lost = self._graph.remove(name)
+        self._node.removed(name, self._take_out(lambda address: self._is_of(name, address)))
+        self._shares.give_back(EXCHANGE, self._makers.pop(name, ()))
+        return lost
+
+    def _is_of(self, name: str, address: str) -> bool:
+        """Return whether an address in use names an exchange."""
+        if not address.startswith(self._prefix):
+            return False
+        try:
+            return self._node.split(address)[0] == name
+        except Refused:
+            return False
+
+    # -- bindings
+
+    def bind(
+        self,
+        source: str,
+        destination: Destination,
+        key: bytes = b"",
+        arguments: Mapping[str, object] | None = None,
+        makers: Makers = (),
+    ) -> bool:
+        """Bind a queue or an exchange to an exchange; return False if it is bound so already.
+
+        Args:
+            source: The exchange that messages come from.
+            destination: Where they go.
+            key: The binding key.
+            arguments: What the type of the exchange heeds.
+            makers: For whom the binding is made.
+
+        Raises:
+            ExchangeError: An end is not there or is the default exchange, the type does not take
+                key or arguments, or a maker has too many.
+        """
+        self._demand_ends(source, destination)
+        binding = Binding(destination, key, dict(arguments or {}))
+        if self._graph.find(source, binding) is not None:
+            return False
+        self._demand_share("binding", makers)
+        try:
+            self._graph.bind(source, binding)
+        except InvalidBinding as error:
+            raise ExchangeError(PRECONDITION_FAILED, str(error)) from error
+        self._binding_makers[source, binding] = makers
+        self._shares.take("binding", makers)
+        self._node.changed()
+        if self._kept is not None and self._is_durable(source, destination):
+            self._write(
+                partial(self._kept.bind, source, binding),
+                partial(self._unbind, source, binding),
+            )
+        return True
+
+    def unbind(
+        self,
+        source: str,
+        destination: Destination,
+        key: bytes = b"",
+        arguments: Mapping[str, object] | None = None,
+    ) -> bool:
+        """Remove a binding; return whether it was there.
+
+        Raises:
+            ExchangeError: An end is the default exchange.
+        """
+        self._demand_not_default(source)
+        if destination.kind == EXCHANGE:
+            self._demand_not_default(destination.name)
+        if source not in self._declared:
+            return False
+        there = self._graph.find(source, Binding(destination, key, dict(arguments or {})))
+        if there is None:
+            return False
+        if self._kept is not None:
+            self._write(partial(self._kept.unbind, source, there))
+        self._unbind(source, there)
+        self._follow([(source, there)])
+        return True
+
+    def _unbind(self, source: str, binding: Binding) -> None:
+        self._graph.unbind(source, binding)
+        self._node.changed()
+
+    def drop_queue(self, address: str) -> None:
+        """Give up the bindings of a queue that has gone, and exchanges that go with them.
+
+        Args:
+            address: That of the node that has gone; it may be no queue's.
+        """
+        if self._is_closed or not address.startswith(QUEUE_PREFIX):
+            return
+        lost = self._graph.unbind_all(Destination(QUEUE, address.removeprefix(QUEUE_PREFIX)))
+        self._node.changed()
+        self._follow(lost)
+
+    def _follow(self, lost: list[tuple[str, Binding]]) -> None:
+        """Take note of bindings that have gone, and let exchanges go that go with the last one."""
+        for source, binding in lost:
+            self._count_no_longer(source, binding)
+            self._forget(source, binding)
+        for source in dict.fromkeys(source for source, _ in lost):
+            exchange = self._declared.get(source)
+            if exchange is not None and exchange.auto_delete and not self._graph.bindings(source):
+                self._forget(source)
+                self._follow(self._give_up(source))
+
+    def _forget(self, name: str, binding: Binding | None = None) -> None:
+        """Keep an exchange, or a binding from it, no longer: nobody waits to hear of a failure."""
+        if self._kept is None:
+            return
+        try:
+            if binding is None:
+                self._kept.delete(name)
+            else:
+                self._kept.unbind(name, binding)
+        except OSError as error:
+            log.error("exchange %r, or its binding, is back after a restart: %s", name, error)
+
+    def _write(self, write: Callable[[], None], undo: Callable[[], object] | None = None) -> None:
+        """Keep a change on disk.
+
+        Raises:
+            ExchangeError: That cannot be done; `undo` has been called.
+        """
+        try:
+            write()
+        except OSError as error:
+            if undo is not None:
+                undo()
+            text = f"cannot write the declaration to disk: {error.strerror}"
+            raise ExchangeError(INTERNAL_ERROR, text) from error
+
+    def _count_no_longer(self, source: str, binding: Binding) -> None:
+        makers = self._binding_makers.pop((source, binding), None)
+        if makers is not None:
+            self._shares.give_back("binding", makers)
+
+    def _is_durable(self, source: str, destination: Destination) -> bool:
+        if not self._declared[source].durable:
+            return False
+        if destination.kind == EXCHANGE:
+            return self._declared[destination.name].durable
+        queue = self._queue_at(_queue_address(destination.name))
+        return queue is not None and queue.is_on_disk
+
+    def close(self) -> None:
+        """Keep what is kept as it is: the container ends, and what goes now goes with it."""
+        self._is_closed = True
+
+    def delete_all(self) -> None:
+        """Keep nothing any more: the virtual host is removed."""
+        self._is_closed = True
+        if self._kept is not None:
+            self._kept.delete_all()
+
+    # -- queues
+
+    def _find_queue(self, name: str) -> AddressEntry | None:
+        """Return where the messages of a queue come in; None if it is not there."""
+        address = _queue_address(name)
+        node = self._queue_at(address)
+        return None if node is None else node.entry(address)
+
+    # -- what is refused
+
+    def _named(self, kind: str, name: str) -> str:
+        return f"{kind} '{name:.255}' in vhost '{self._vhost or '/'}'"
+
+    def _demand_not_default(self, name: str) -> None:
+        if name == DEFAULT:
+            text = "operation not permitted on the default exchange"
+            raise ExchangeError(ACCESS_REFUSED, text)
+
+    def _demand_name(self, name: str) -> None:
+        if name.startswith(RESERVED):
+            text = f"exchange name '{name:.255}' contains reserved prefix 'amq.*'"
+            raise ExchangeError(ACCESS_REFUSED, text)
+        if not name.isprintable() or len(name.encode(errors="replace")) > NAME_OCTETS_MAX:
+            text = (
+                f"invalid exchange name {name!r:.300}: "
+                f"expected 1 to {NAME_OCTETS_MAX} octets of printable characters"
+            )
+            raise ExchangeError(PRECONDITION_FAILED, text)
+
+    def _demand_ends(self, source: str, destination: Destination) -> None:
+        """See that both ends of a new binding are there, and may be bound."""
+        self._demand_not_default(source)
+        if destination.kind == EXCHANGE:
+            self._demand_not_default(destination.name)
+            self.demand(destination.name)
+        self.demand(source)
+        if destination.kind == QUEUE and self._find_queue(destination.name) is None:
+            raise ExchangeError(NOT_FOUND, f"no {self._named(QUEUE, destination.name)}")
+
+    def _demand_share(self, kind: str, makers: Makers) -> None:
+        try:
+            self._shares.demand(kind, makers)
+        except Refused as refusal:
+            raise ExchangeError(PRECONDITION_FAILED, refusal.description) from refusal
+
+    def _demand_equal(self, there: DeclaredExchange, wanted: DeclaredExchange) -> None:
+        """Refuse a declaration of something else than what is there, as RabbitMQ says it."""
+        for key, name in (
+            ("type", "kind"),
+            ("durable", "durable"),
+            ("auto_delete", "auto_delete"),
+            ("internal", "internal"),
+        ):
+            received, current = getattr(wanted, name), getattr(there, name)
+            if received != current:
+                self._refuse_other(there.name, key, f"'{_word(received)}'", f"'{_word(current)}'")
+        for key in COMPARED:
+            received, current = wanted.arguments.get(key), there.arguments.get(key)
+            if comparable(received) != comparable(current):
+                self._refuse_other(there.name, key, _valued(received), _valued(current))
+
+    def _refuse_other(self, name: str, key: str, received: str, current: str) -> None:
+        raise ExchangeError(
+            PRECONDITION_FAILED,
+            f"inequivalent arg '{key}' for {self._named(EXCHANGE, name)}: "
+            f"received {received} but current is {current}",
+        )
+
+
+def _queue_address(name: str) -> str:
+    return f"{QUEUE_PREFIX}{name}"
+
+
+def _word(value: object) -> str:
+    """Return a property as RabbitMQ shows it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _valued(value: object) -> str:
+    """Return an argument as RabbitMQ shows it."""
+    if value is None:
+        return "none"
+    kind = "longstr" if isinstance(value, str) else type(value).__name__
+    return f"the value '{value}' of type '{kind}'"
