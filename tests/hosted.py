@@ -58,7 +58,7 @@ class Hosted:
         self.peers: list[Peer] = []
         self.links: dict[str, Any] = {}
 
-    def _on_fault(self, connection: Connection, error: BaseException) -> None:
+    def _on_fault(self, connection: object, error: BaseException) -> None:
         self.container.faults.append(error)
 
     def connect(self, **settings: Any) -> Connection:

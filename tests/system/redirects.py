@@ -9,6 +9,7 @@ from cogwork.amqp.redirect import FORCE, REDIRECTS, Host, Redirect, host_of
 from cogwork.bench.servers.process import free_ports
 from cogwork.config.reading import defaults, parse, with_options
 from cogwork.container.container import Container
+from cogwork.dataplane.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -57,7 +58,8 @@ def where(client: cogwork.Client) -> str:
 
 def asked(container: Container) -> list[dict[str, object]]:
     """List what the clients of a container asked for in their opens."""
-    opens = [connection.remote for connection in container.peers.connections]
+    connections = container.peers.connections
+    opens = [each.remote for each in connections if isinstance(each, Connection)]
     wanted = (FORCE, REDIRECTS)
     return [
         {key: opened.properties[key] for key in wanted if key in (opened.properties or {})}

@@ -20,6 +20,7 @@ from cogwork.client.connection.search import REDIRECTS_MAX
 from cogwork.config.password_hash import hash_password
 from cogwork.config.reading import parse
 from cogwork.container.connections.redirect import Redirector
+from cogwork.dataplane.connection import Connection
 from cogwork.io.tls import client_context
 
 from .redirects import asked, containers, dead_host, host, sends_to, url_of, where
@@ -216,6 +217,7 @@ async def test_a_certificate_must_be_that_of_the_name_a_redirect_gives(tmp_path:
             assert where(mesh) == "b"
             assert mesh.container.container_id == "b"
             (connection,) = b.peers.connections
+            assert isinstance(connection, Connection)
             assert connection.remote is not None
             assert connection.remote.hostname == "b.example"
         a.peers.redirect = lambda _: Redirect(host(b), hostname="c.example")
