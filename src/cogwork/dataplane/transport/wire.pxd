@@ -1,9 +1,9 @@
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.due cimport Due
 from cogwork.dataplane.encoding.octets cimport octets
-from cogwork.dataplane.transport.output cimport Output
+from cogwork.dataplane.transport.duplex cimport Duplex
 from cogwork.dataplane.transport.scan cimport TransferFields
 from cogwork.dataplane.transport.shipment cimport RUN_MAX, Piece
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -26,38 +26,13 @@ cdef class Channel(Due):
 
 
 @cython.final
-cdef class Wire(Output):
-    cdef readonly uint32_t origin
-    cdef uint32_t read_size
-    cdef readonly uint32_t max_frame_in
+cdef class Wire(Duplex):
     cdef bint framing
-    cdef readonly bint paused
-    # Its socket has failed, and what was read before waits for later turns.
-    cdef bint is_lost
     cdef public bint relays
-    # Who its peer is, where sources share what the event loop has time for.
-    cdef public str source
-    cdef readonly double last_received_s
-    # What is kept of deliveries that came by it, whole or not.
-    cdef readonly int64_t held_bytes
-    cdef uint8_t* tail
-    cdef uint32_t tail_size
-    cdef uint32_t tail_capacity
     cdef readonly list sessions
-    cdef readonly uint64_t bytes_in
-    cdef readonly uint64_t frames_in
-    cpdef object on_readable(self)
-    cdef int64_t scan(self, octets data, int64_t size) except -1
     cdef int64_t scan_run(self, octets data, int64_t size) except -1
     cdef int64_t _pass_on(self, octets data, int64_t size) except -1
     cdef int scan_header(self, octets data) except -1
     cdef int dispatch(self, octets frame, uint32_t size) except -1
-    cdef bint _has_to_wait(self) except -1
-    cdef bint _may_pause(self) noexcept
-    cdef int keep_tail(self, octets data, uint64_t size) except -1
-    cdef int consume(self, uint8_t* data, int64_t size) except -1
     cdef Channel session_of(self, uint32_t channel)
-    cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
-    cdef int pause_if_late(self, double start_s) except -1
-    cdef int _consume_tail(self, uint8_t* buffer) except -1
