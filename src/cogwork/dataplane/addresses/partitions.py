@@ -18,7 +18,7 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
     WANTS_GROUP_ID,
     WANTS_MESSAGE_ID,
     Envelope,
-    read_envelope,
+    read_any_envelope,
 )
 from cython.cimports.cogwork.dataplane.queue.recent import MessageId, cogwork_check, read_message_id
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -123,7 +123,7 @@ class PartitionedInlet(Terminus):
         check: uint64_t
         if self.is_whole:
             return 0
-        if s.format != 0 or read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
+        if read_any_envelope(s.data, s.size, s.format, self.wants, cython.address(e)) < 0:
             return -1
         if e.group_id_size:
             check = cogwork_check(0xA1, e.group_id, e.group_id_size)

@@ -11,6 +11,10 @@ cdef enum:
     WANTS_GROUP_ID = 4
     WANTS_DEAD_LETTER_ID = 8
 
+# A short string in the encoding of AMQP 1.0.
+cdef enum:
+    BASIC_ID_MAX = 257
+
 # What a dead letter's id takes.
 cdef enum:
     DEAD_LETTER_ID_BYTES = 16
@@ -46,7 +50,13 @@ cdef struct Envelope:
     # What is not understood, and its format code, or OUT_OF_RANGE.
     uint8_t odd
     uint8_t odd_code
+    # A message-id of AMQP 0-9-1 as AMQP 1.0 encodes it: one id is the same by either protocol.
+    uint8_t[BASIC_ID_MAX] basic_id
 
 cdef bint is_durable(octets p, int64_t size) noexcept nogil
+# Says the same of a message of any format; of a foreign one nothing tells, so it is.
+cdef bint is_kept_durable(octets p, uint32_t size, uint32_t format) noexcept nogil
 cdef void clear_envelope(Envelope* e) noexcept nogil
 cdef int read_envelope(octets p, int64_t size, int wants, Envelope* e) noexcept nogil
+# Reads a message of any format: one that is foreign says nothing.
+cdef int read_any_envelope(octets p, uint32_t size, uint32_t format, int wants, Envelope* e) noexcept nogil

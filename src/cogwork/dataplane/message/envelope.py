@@ -22,8 +22,16 @@ from cython.cimports.cogwork.dataplane.encoding.values import (
     read_string,
     skip_value,
 )
+from cython.cimports.cogwork.dataplane.message.basic import (
+    BASIC_FORMAT,
+    BasicFacts,
+    BasicParts,
+    find_basic_parts,
+    is_basic_durable,
+    read_basic_facts,
+)
 from cython.cimports.cogwork.dataplane.message.header import clear_header, read_header
-from cython.cimports.libc.string import memcmp
+from cython.cimports.libc.string import memcmp, memcpy
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -54,6 +62,45 @@ def is_durable(p, size):
     if at < 0 or count == 0 or read_bool(p, at, end, cython.address(durable)) < 0:
         return False
     return durable
+
+
+def is_kept_durable(p, size, format):
+    """Return whether a message of any format is durable; nothing tells of a foreign one, so it is."""
+    if format == 0:
+        return is_durable(p, size)
+    return format != BASIC_FORMAT or is_basic_durable(p, size)
+
+
+def read_any_envelope(p, size, format, wants, e):
+    """Fill in what a message of any format says of its storing; return -1 where it is malformed."""
+    if format == 0:
+        return read_envelope(p, size, wants, e)
+    clear_envelope(e)
+    if format == BASIC_FORMAT:
+        return _read_basic(p, size, wants, e)
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _read_basic(
+    p: octets, size: uint32_t, wants: cython.int, e: cython.pointer(Envelope)
+) -> cython.int:
+    """Read the same of a message that was published by AMQP 0-9-1."""
+    parts: BasicParts
+    facts: BasicFacts
+    if not find_basic_parts(p, size, cython.address(parts)):
+        return -1
+    if not read_basic_facts(parts.properties, parts.properties_size, cython.address(facts)):
+        return -1
+    e.header = facts.header
+    if wants & WANTS_MESSAGE_ID and facts.message_id != cython.NULL:
+        e.basic_id[0] = 0xA1
+        memcpy(e.basic_id + 1, facts.message_id, facts.message_id_size)
+        e.message_id = e.basic_id
+        e.message_id_size = facts.message_id_size + 1
+    return 0
 
 
 def read_envelope(p, size, wants, e):

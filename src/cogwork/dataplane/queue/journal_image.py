@@ -14,7 +14,7 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
     DEAD_LETTER_ID_BYTES,
     WANTS_MESSAGE_ID,
     Envelope,
-    read_envelope,
+    read_any_envelope,
 )
 from cython.cimports.cogwork.dataplane.queue.audit_events import (
     OUTCOME_ACCEPTED,
@@ -336,11 +336,13 @@ class JournalImage:
 
     def _note_seen(self, item):
         e: Envelope
-        if item.format != 0:
-            return 0
         if (
-            read_envelope(
-                octets_of(item.message), len(item.message), WANTS_MESSAGE_ID, cython.address(e)
+            read_any_envelope(
+                octets_of(item.message),
+                cython.cast(uint32_t, len(item.message)),
+                item.format,
+                WANTS_MESSAGE_ID,
+                cython.address(e),
             )
             >= 0
             and e.message_id != cython.NULL

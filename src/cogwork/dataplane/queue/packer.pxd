@@ -3,13 +3,14 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from cogwork.dataplane.transport.shipment cimport Shipment, fill_shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.queue.stored cimport Item
+from cogwork.dataplane.queue.stored cimport ACQUIRED, Item
 
 # An item as it came.
 cdef inline void describe(Item* item, Shipment* s) noexcept nogil:
     fill_shipment(s, item.data, item.size)
     s.format = item.format
     s.origin = item.origin
+    s.acquired = item.flags & ACQUIRED != 0
 
 
 @cython.final

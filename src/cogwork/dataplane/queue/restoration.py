@@ -15,7 +15,8 @@ from operator import attrgetter
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
-from cython.cimports.cogwork.dataplane.message.envelope import Envelope, read_envelope
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
+from cython.cimports.cogwork.dataplane.message.envelope import Envelope, read_any_envelope
 from cython.cimports.cogwork.dataplane.queue.chain import Node, clear, is_empty
 from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
@@ -146,10 +147,10 @@ class Restoration:
         item.stored_s = min(self._at(kept.stored_ms), self.now_s)
         if kept.ages:
             item.flags |= AGES
-        if (
-            item.format == 0
-            and read_envelope(item.data, item.size, store.wants, cython.address(e)) >= 0
-        ):
+        found: cython.int = read_any_envelope(
+            item.data, item.size, item.format, store.wants, cython.address(e)
+        )
+        if found >= 0 and (item.format == 0 or item.format == BASIC_FORMAT):
             # The levels may have been others when it came.
             item.priority = store.levels[e.header.priority]
             if e.group_id_size:

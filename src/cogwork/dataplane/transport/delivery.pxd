@@ -45,6 +45,7 @@ cdef inline void ship(Shipment* s, const Delivery* d, octets data) noexcept nogi
     s.size = <uint32_t>d.size_bytes
     s.format = d.format
     s.settled = d.settled
+    s.acquired = False
     s.source_index = d.source_index
     s.source_generation = d.source_generation
     s.token = d.token

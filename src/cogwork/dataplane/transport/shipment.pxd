@@ -28,6 +28,8 @@ cdef struct Shipment:
     uint32_t size
     uint32_t format
     bint settled
+    # Whether a consumer was given it before.
+    bint acquired
     uint32_t source_index
     uint32_t source_generation
     uint64_t token
@@ -56,6 +58,7 @@ cdef inline void fill_shipment(Shipment* s, octets data, uint32_t size) noexcept
     s.size = size
     s.format = 0
     s.settled = False
+    s.acquired = False
     s.source_index = NOWHERE
     s.source_generation = 0
     s.token = 0
