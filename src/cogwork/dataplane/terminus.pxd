@@ -26,6 +26,7 @@ cdef class Terminus(Due):
     cdef int on_ready(self, Terminus link) except -1
     cdef uint32_t outstanding(self) noexcept
     cdef bint has_waiting(self) noexcept
+    cdef bint hold_output(self) except -1
     cdef bint is_unfinished(self, double now_s, double limit_s) noexcept
 
 

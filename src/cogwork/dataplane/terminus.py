@@ -60,6 +60,13 @@ class Terminus(Due):
         """Return whether deliveries wait here for an outlet to take them."""
         return False
 
+    def hold_output(self):
+        """Hold what is written to its connection until all that has happened is durable.
+
+        Returns whether it has one: what is within the process has none.
+        """
+        return False
+
     def is_unfinished(self, now_s, limit_s):
         """Return whether one delivery has been coming from here for longer than it may.
 

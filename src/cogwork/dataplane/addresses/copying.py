@@ -8,7 +8,7 @@ containers another, for their outcomes count differently.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.transport.sending import is_picky, must_wait
+from cython.cimports.cogwork.dataplane.transport.consumer_end import is_picky, must_wait
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     NOWHERE,

@@ -5,11 +5,15 @@ from cython.cimports.cogwork.dataplane.addresses.copying import is_branch
 from cython.cimports.cogwork.dataplane.addresses.holding import BALANCED, CLOSEST, MULTICAST
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.terminus import ship_from
+from cython.cimports.cogwork.dataplane.transport.consumer_end import (
+    ConsumerEnd,
+    is_picky,
+    must_wait,
+)
 from cython.cimports.cogwork.dataplane.transport.credit import CreditingEnd
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import age, is_over, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
-from cython.cimports.cogwork.dataplane.transport.sending import is_picky, must_wait
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     NOWHERE,
 )
@@ -82,14 +86,14 @@ class AddressEntry(CopyingEntry):
     def add_outlet(self, outlet: Terminus) -> None:
         """Let `outlet` take deliveries of this address."""
         self.outlets.append(outlet)
-        if type(outlet) is OutgoingLink:
+        if type(outlet) is not OutgoingLink and not is_branch(outlet):
+            self.assembles = True
+        if _is_consumer(outlet):
             if self.distribution != MULTICAST:
-                cython.cast(OutgoingLink, outlet).feeder = self
-            if cython.cast(OutgoingLink, outlet).credit:
+                cython.cast(ConsumerEnd, outlet).feeder = self
+            if cython.cast(ConsumerEnd, outlet).credit:
                 self.on_ready(outlet)
         else:
-            if not is_branch(outlet):
-                self.assembles = True
             self._offer()
         if self.near is not None and not is_branch(outlet):
             self.near.add_outlet(outlet)
@@ -97,8 +101,8 @@ class AddressEntry(CopyingEntry):
 
     def _feed(self, outlet):
         """Have a consumer ask here, and not at the nearer entry, for what it can take."""
-        if type(outlet) is OutgoingLink and self.distribution != MULTICAST:
-            cython.cast(OutgoingLink, outlet).feeder = self
+        if _is_consumer(outlet) and self.distribution != MULTICAST:
+            cython.cast(ConsumerEnd, outlet).feeder = self
 
     def show_near(self, near) -> None:
         """Let other containers' messages reach this container's consumers by an entry of their own."""
@@ -118,8 +122,7 @@ class AddressEntry(CopyingEntry):
         if self.distribution == MULTICAST:
             return
         self.offered = any(
-            type(o) is not OutgoingLink or cython.cast(OutgoingLink, o).offered
-            for o in self.outlets
+            not _is_consumer(o) or cython.cast(ConsumerEnd, o).offered for o in self.outlets
         )
         if not self.outlets:
             self._release_held()
@@ -146,7 +149,7 @@ class AddressEntry(CopyingEntry):
 
     def on_ready(self, link):
         """Serve what waits here, and what other containers' senders left waiting, in turn first."""
-        if self.near is None or cython.cast(OutgoingLink, link).is_branch:
+        if self.near is None or cython.cast(ConsumerEnd, link).is_branch:
             return self._serve(link)
         self.serves_near_first = not self.serves_near_first
         if self.serves_near_first:
@@ -161,7 +164,7 @@ class AddressEntry(CopyingEntry):
         return self.held_first != cython.NULL
 
     def _serve(self, link):
-        outlet: OutgoingLink = link
+        outlet: ConsumerEnd = link
         if not self.unscanned:
             self.scanned = 0
         if outlet.credit:
@@ -189,10 +192,10 @@ class AddressEntry(CopyingEntry):
         if self.distribution == CLOSEST:
             nearest = self._nearest()
         for outlet in self.outlets:
-            if type(outlet) is not OutgoingLink:
+            if not _is_consumer(outlet):
                 return self._share_of_room(link)
-            if cython.cast(OutgoingLink, outlet).cost <= nearest:
-                total += cython.cast(OutgoingLink, outlet).credit
+            if cython.cast(ConsumerEnd, outlet).cost <= nearest:
+                total += cython.cast(ConsumerEnd, outlet).credit
         return cython.cast(uint32_t, min(max(room, total), cython.cast(uint64_t, NOWHERE)))
 
     def _nearest(self):
@@ -200,8 +203,8 @@ class AddressEntry(CopyingEntry):
         nearest: uint32_t = NOWHERE
         outlet: Terminus
         for outlet in self.outlets:
-            if type(outlet) is OutgoingLink and not is_picky(cython.cast(OutgoingLink, outlet)):
-                nearest = min(nearest, cython.cast(OutgoingLink, outlet).cost)
+            if _is_consumer(outlet) and not is_picky(cython.cast(ConsumerEnd, outlet)):
+                nearest = min(nearest, cython.cast(ConsumerEnd, outlet).cost)
         return nearest
 
     def _share_of_room(self, link):
@@ -530,8 +533,15 @@ class AddressEntry(CopyingEntry):
 
 @cython.cfunc
 @cython.inline
+def _is_consumer(outlet: Terminus) -> cython.bint:
+    """Return whether an outlet is the end of a consumer's, or a branch; nearly all speak AMQP 1.0."""
+    return type(outlet) is OutgoingLink or isinstance(outlet, ConsumerEnd)
+
+
+@cython.cfunc
+@cython.inline
 def _cost(outlet: Terminus) -> uint32_t:
-    return cython.cast(OutgoingLink, outlet).cost if type(outlet) is OutgoingLink else 0
+    return cython.cast(ConsumerEnd, outlet).cost if _is_consumer(outlet) else 0
 
 
 @cython.cfunc
@@ -546,4 +556,4 @@ def _takes_parts(outlet: Terminus) -> cython.bint:
 @cython.exceptval(check=False)
 def _must_wait(outlet: Terminus) -> cython.bint:
     """Return whether an outlet can only be asked in a later turn."""
-    return type(outlet) is OutgoingLink and must_wait(cython.cast(OutgoingLink, outlet))
+    return _is_consumer(outlet) and must_wait(cython.cast(ConsumerEnd, outlet))

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t
 
-from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.queue.ready cimport Cursor
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.queue.stored cimport ConsumerState
@@ -9,7 +9,7 @@ from cogwork.dataplane.queue.stored cimport ConsumerState
 
 @cython.final
 cdef class Consumer:
-    cdef readonly OutgoingLink link
+    cdef readonly ConsumerEnd link
     cdef ConsumerState state
     cdef Cursor cursor
     cdef bint is_selective

@@ -3,7 +3,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.queue.chain cimport Node
 from cogwork.dataplane.queue.consumers cimport Consumer, Round
-from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.queue.settlement cimport Settlement
 from cogwork.dataplane.queue.ready cimport Ready
 from cogwork.dataplane.queue.item_table cimport ItemTable
@@ -33,26 +33,26 @@ cdef class Dispatcher:
     cdef bint is_unfinished
     cdef uint64_t sent
     cdef uint64_t redelivered
-    cdef int add(self, OutgoingLink link, bint marks_received, bint is_browser, bint is_far) except -1
-    cdef int remove(self, OutgoingLink link) except -1
-    cdef Consumer _take_out(self, OutgoingLink link)
-    cdef int end(self, OutgoingLink link, Verdict* verdict, bint is_named) except -1
-    cdef uint32_t keep(self, OutgoingLink link) except? 0
+    cdef int add(self, ConsumerEnd link, bint marks_received, bint is_browser, bint is_far) except -1
+    cdef int remove(self, ConsumerEnd link) except -1
+    cdef Consumer _take_out(self, ConsumerEnd link)
+    cdef int end(self, ConsumerEnd link, Verdict* verdict, bint is_named) except -1
+    cdef uint32_t keep(self, ConsumerEnd link) except? 0
     cdef int end_kept(self, uint32_t serial, Verdict* verdict, bint is_named) except -1
     cdef int _end_attempts(self, Consumer consumer, Verdict* verdict, bint is_named) except -1
-    cdef int on_ready(self, OutgoingLink link) except -1
+    cdef int on_ready(self, ConsumerEnd link) except -1
     cdef int hold(self, uint32_t serial) except -1
     cdef int offer(self, Item* item) except -1
     cdef int serve(self) except -1
     cdef int serve_one(self, Consumer consumer) except -1
-    cdef int drop_leases(self, OutgoingLink link) except -1
+    cdef int drop_leases(self, ConsumerEnd link) except -1
     cdef int _drop_leases(self, Consumer consumer) except -1
-    cdef uint32_t serial_of(self, OutgoingLink link) except? 0
+    cdef uint32_t serial_of(self, ConsumerEnd link) except? 0
     cdef list holders(self)
     cdef int take_back(self, uint32_t serial) except -1
     cdef set leased_to(self)
     cdef int sweep_departed(self) except -1
-    cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
+    cdef int resume(self, ConsumerEnd link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL
     cdef Item* next_by_cursor(self, Consumer consumer) except? NULL
     cdef Item* go_on_later(self, Consumer consumer) except? NULL

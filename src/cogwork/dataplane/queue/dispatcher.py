@@ -24,7 +24,7 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
     number_of,
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP
-from cython.cimports.cogwork.dataplane.transport.sending import must_wait
+from cython.cimports.cogwork.dataplane.transport.consumer_end import must_wait
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -74,6 +74,7 @@ class Dispatcher:
         self.consumers[link] = consumer
         self.by_serial[consumer.serial] = consumer
         link.feeder = self.settlement
+        link.keeps_format = is_far
         if link.credit:
             self.on_ready(link)
         return 0
@@ -223,7 +224,7 @@ class Dispatcher:
             if consumer is None:
                 return self.settlement.core.hold_output()
             self.last_held = consumer
-        return consumer.link.session.wire.hold()
+        return consumer.link.hold_output()
 
     def resume(self, link, number, attempt, is_handed, is_there):
         """Give a consumer an attempt that it has from an earlier link, where that goes on.
@@ -234,12 +235,12 @@ class Dispatcher:
         consumer: Consumer = self.consumers[link]
         item: cython.pointer(Item) = self.settlement.in_hand(number, attempt)
         if self.settlement.journal is not None and not self.settlement.delivers_ahead:
-            link.session.wire.hold()
+            link.hold_output()
         if item == cython.NULL:
             item = self.settlement.given_up(number, attempt)
             if item == cython.NULL:
                 if self.settlement.journal is not None:
-                    link.session.wire.hold()
+                    link.hold_output()
                 return self.settlement.answer_late(number, attempt)
             self.items.hand_out(item, cython.address(consumer.state))
             if self.settlement.journal is not None:
@@ -481,7 +482,7 @@ class Dispatcher:
             or item.attempt % ATTEMPTS_AHEAD == 0
             or self.settlement.core.released_barrier < self.settlement.base_barrier
         ):
-            consumer.link.session.wire.hold()
+            consumer.link.hold_output()
         return consumer.link.take(s)
 
     def resend(self, consumer):
@@ -514,7 +515,7 @@ class Dispatcher:
                 continue
             pack(self.settlement, item, cython.address(s))
             if self.settlement.journal is not None and not self.settlement.delivers_ahead:
-                browser.link.session.wire.hold()
+                browser.link.hold_output()
             browser.link.take(cython.address(s))
         return 0
 

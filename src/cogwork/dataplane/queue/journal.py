@@ -18,8 +18,6 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, store_u32, store_u64
 from cython.cimports.cogwork.dataplane.message.envelope import DEAD_LETTER_ID_BYTES
 from cython.cimports.cogwork.dataplane.queue.stored import AGES, ASIDE, DELAYED, number_of
-from cython.cimports.cogwork.dataplane.transport.fragments import FragmentingEnd
-from cython.cimports.cogwork.dataplane.transport.sending import SendingEnd
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
@@ -275,10 +273,8 @@ class Journal:
 
         What is no link's end answers to somebody else: then all output is held.
         """
-        if isinstance(end, SendingEnd):
-            return cython.cast(SendingEnd, end).session.wire.hold()
-        if isinstance(end, FragmentingEnd):
-            return cython.cast(FragmentingEnd, end).session.wire.hold()
+        if end is not None and end.hold_output():
+            return 0
         return self.core.hold_output()
 
     # -- octets

@@ -23,11 +23,10 @@ from cython.cimports.cogwork.dataplane.stream.records import (
     read_record,
     write_pairs,
 )
+from cython.cimports.cogwork.dataplane.transport.consumer_end import is_picky, must_wait
 from cython.cimports.cogwork.dataplane.transport.sending import (
     TEMPLATE_MAX_BYTES,
     frame_room,
-    is_picky,
-    must_wait,
     put_header,
 )
 from cython.cimports.cogwork.dataplane.transport.shipment import RUN_MAX, Piece, fill_shipment

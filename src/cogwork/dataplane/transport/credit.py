@@ -141,6 +141,10 @@ class CreditingEnd(ReceivingEnd):
             self.top_up()  # it gave back credit that was to stay by now
         return 0
 
+    def hold_output(self):
+        self.session.wire.hold()
+        return True
+
     def hold(self, size_bytes, is_assembled):
         self.session.wire.held_bytes += size_bytes
         if is_assembled:

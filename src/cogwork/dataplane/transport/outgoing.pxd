@@ -24,9 +24,6 @@ cdef class OutgoingLink(SendingEnd):
     cdef bint queues_unjudged
     cdef bint started
     cdef public int policy
-    cdef public bint is_branch
-    cdef public uint32_t cost
-    cdef public Terminus feeder
     cdef public bint drains_late
     cdef public int64_t backlog_bytes_max
     cdef readonly int64_t backlog_bytes
@@ -35,7 +32,6 @@ cdef class OutgoingLink(SendingEnd):
     cdef uint32_t cursor_offset
     cdef uint32_t started_id
     cdef bint overdue
-    cdef bint offered
     cdef readonly uint64_t dropped
     cdef Delivery* head(self) noexcept
     cdef uint32_t pump_run(self) except? 0xffffffff

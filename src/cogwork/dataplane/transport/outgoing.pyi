@@ -1,5 +1,4 @@
 from cogwork.dataplane.addresses.port import Port
-from cogwork.dataplane.terminus import Terminus
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.sending import SendingEnd
 from cogwork.dataplane.transport.session_end import Session
@@ -7,11 +6,8 @@ from cogwork.dataplane.transport.session_end import Session
 SOURCE_HASH: str
 
 class OutgoingLink(SendingEnd):
-    feeder: Terminus | None
     drains_late: bool
     policy: int
-    is_branch: bool
-    cost: int
     backlog_bytes_max: int
     def __init__(
         self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0

@@ -1,7 +1,6 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
-from cogwork.dataplane.core cimport Core
-from cogwork.dataplane.transport.ends cimport LinkEnd
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.transport.frames cimport HEADER_ROOM_BYTES
 from cogwork.dataplane.encoding.octets cimport octets, store_u32
 from cogwork.dataplane.transport.session_end cimport Session
@@ -13,16 +12,12 @@ cdef enum:
     TEMPLATE_MAX_BYTES = 40
 
 
-cdef class SendingEnd(LinkEnd):
+cdef class SendingEnd(ConsumerEnd):
     # What every delivery touches stands together, in as few cache lines as can be.
-    cdef readonly Core core
     cdef readonly Session session
-    cdef public object selector
     cdef uint64_t next_tag
     cdef uint32_t template_size
     cdef uint8_t template[TEMPLATE_MAX_BYTES]
-    cdef public bint no_local
-    cdef readonly bint presettles
     cdef bint stalled
     cdef readonly uint64_t sent_bytes
     cdef int make_template(self) except -1
@@ -52,14 +47,6 @@ cdef inline uint8_t* put_header(
     store_u32(p + header_size - 12, delivery_id)
     store_u32(p + header_size - 6, tag)
     return p + header_size
-
-# Says whether `refuses` has to be asked for each message.
-cdef inline bint is_picky(SendingEnd link) noexcept:
-    return link.no_local or link.selector is not None
-
-# Says whether a selector would have to be asked, and has to wait for a later turn.
-cdef inline bint must_wait(SendingEnd link) noexcept:
-    return link.selector is not None and link.core.is_scanned_out()
 
 # Counts the payload bytes that fit one of the peer's frames beside a transfer's header.
 cdef inline uint32_t frame_room(SendingEnd link) noexcept:

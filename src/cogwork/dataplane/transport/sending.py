@@ -2,11 +2,11 @@
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import (
-    bytes_from,
     octets_of,
     store_u32,
     store_uint,
 )
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cogwork.dataplane.terminus import Terminus, ship_from
 from cython.cimports.cogwork.dataplane.transport.frames import (
@@ -20,8 +20,12 @@ from cython.cimports.libc.string import memcpy, memset
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
-class SendingEnd(LinkEnd):
+class SendingEnd(ConsumerEnd):
     """The end of a link on which this side sends, without what must wait there."""
+
+    def hold_output(self):
+        self.session.wire.hold()
+        return True
 
     def can_start(self):
         """Return whether credit, window and output allow a delivery now; else the link is woken for it."""
@@ -54,7 +58,7 @@ class SendingEnd(LinkEnd):
             return False
         start_s: cython.double = clock_s()
         try:
-            return not self.selector(bytes_from(s.data, s.size))
+            return not self.selector(as_amqp(s.data, s.size, s.format))
         except Exception as error:
             # A consumer's selector must not harm whoever publishes.
             self.core.tell_fault(self, error)

@@ -1,0 +1,20 @@
+"""What an address or a store needs to know of a consumer's end, whatever protocol that speaks."""
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class ConsumerEnd(LinkEnd):
+    """The end by which messages leave for one consumer: its credit, its filters, who feeds it.
+
+    A feeder gives it a message (`take`) only while it is ready, and hears of it (`on_ready`) when
+    it is ready again. It feeds it whole messages; only links of AMQP 1.0 take parts.
+
+    Attributes:
+        selector: Says which messages its consumer wants, of a message's octets; None wants all.
+        no_local: Whether it does not want what came by its own connection.
+        presettles: Whether every delivery is settled as it is sent.
+        is_branch: Whether it leads to another container, not to a consumer.
+        keeps_format: Whether it passes on the stored form of another protocol as it is.
+        cost: Of the way to its consumers; 0 where they are this container's own.
+        feeder: Who hears that it can take more; None while nobody feeds it.
+    """

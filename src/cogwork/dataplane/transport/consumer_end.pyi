@@ -1,0 +1,19 @@
+from collections.abc import Callable
+
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.terminus import Terminus
+from cogwork.dataplane.transport.ends import LinkEnd
+
+SOURCE_HASH: str
+
+class ConsumerEnd(LinkEnd):
+    selector: Callable[[bytes], bool] | None
+    no_local: bool
+    is_branch: bool
+    keeps_format: bool
+    cost: int
+    feeder: Terminus | None
+    @property
+    def core(self) -> Core: ...
+    @property
+    def presettles(self) -> bool: ...
