@@ -1,8 +1,9 @@
 """What an address holds while no consumer has room, and what becomes of a message that nobody takes."""
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.message.header import ttl_of
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, is_over, ship
 from cython.cimports.cogwork.dataplane.transport.shipment import (
@@ -49,7 +50,7 @@ class HoldingEntry(Terminus):
     def _send_dead_letter(self, s, reason):
         """Make a dead letter of a message; one that cannot be made leaves it its sender's."""
         try:
-            made: cython.bint = self.dead_letter(self, bytes_from(s.data, s.size), reason)
+            made: cython.bint = self.dead_letter(self, as_amqp(s.data, s.size, s.format), reason)
         except Exception as error:
             self.core.tell_fault(self, error)
             return False
@@ -129,7 +130,12 @@ class HoldingEntry(Terminus):
             if d.complete and not d.settled:
                 if cython.cast(uint32_t, d.token) - first <= last - first:
                     link = self.core.resolve(d.source_index, d.source_generation)
-                    if isinstance(link, ReceivingEnd) and link.owner.session.end is session:
+                    # Of a channel of AMQP 0-9-1 nothing is taken back: its owner has no session.
+                    if (
+                        isinstance(link, ReceivingEnd)
+                        and getattr(link.owner, "session", None) is not None
+                        and link.owner.session.end is session
+                    ):
                         ship(cython.address(s), d, cython.NULL)
                         self.released += 1
                         self._answer(cython.address(s), RELEASED)
@@ -182,7 +188,7 @@ class HoldingEntry(Terminus):
         ttl_s: cython.double = self.ttl_s
         ttl_ms: int64_t
         chunk: cython.pointer(Chunk) = d.first
-        if not d.complete or chunk == cython.NULL:
+        if not d.complete or chunk == cython.NULL or d.format != 0:
             return 0
         if chunk.size < HEADER_BYTES_MAX and chunk.next != cython.NULL:
             self.core.deliveries.merge(d)

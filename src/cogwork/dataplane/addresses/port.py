@@ -1,7 +1,9 @@
 """Python's end of deliveries."""
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 from cython.cimports.cogwork.dataplane.transport.fragments import FragmentingEnd
 from cython.cimports.cogwork.dataplane.transport.shipment import ACCEPTED, RECEIVED, state_of
@@ -46,12 +48,12 @@ class Port(Terminus):
     def take(self, s):
         source: Terminus = self.core.resolve(s.source_index, s.source_generation)
         message: bytes = None
-        if isinstance(source, FragmentingEnd):
+        if s.format != BASIC_FORMAT and isinstance(source, FragmentingEnd):
             message = cython.cast(FragmentingEnd, source).joined
             if message is not None and octets_of(message) != s.data:
                 message = None
         if message is None:
-            message = bytes_from(s.data, s.size)
+            message = as_amqp(s.data, s.size, s.format)
         self.arrivals.append((message, s.token, source, s.settled))
         return self.mark_dirty()
 

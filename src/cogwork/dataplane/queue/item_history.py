@@ -41,7 +41,7 @@ def take_away(state: QueueState, count: int, is_delayed: bool = False) -> list:
             break
         original: bytes = bytes_from(item.data, item.size)
         message: bytes = original
-        if item.flags & (ACQUIRED | AGES):
+        if item.format == 0 and item.flags & (ACQUIRED | AGES):
             message = state.message_of(item)
         history = (item.stored_s, item.due_s if is_delayed else 0.0, item.attempt, item.failures)
         taken.append((number_of(item), item.format, message, original, history))

@@ -5,7 +5,7 @@ from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.queue.journal cimport Journal
 from cogwork.dataplane.encoding.octets cimport octets
-from cogwork.dataplane.message.envelope cimport is_durable
+from cogwork.dataplane.message.envelope cimport is_kept_durable
 from cogwork.dataplane.queue.packer cimport Packer, describe
 from cogwork.dataplane.queue.item_table cimport ItemTable
 from cogwork.dataplane.transport.shipment cimport Shipment
@@ -73,7 +73,7 @@ cdef class QueueState(Terminus):
     cdef int dead_letter(self, Item* item, str reason, bytes error) except -1
     cdef int add_pending(self, Item* item, str reason, bytes error, uint64_t died_ms) except -1
     cdef Item* put_aside_as(self, uint64_t number) noexcept
-    cdef int add_exception(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
+    cdef int add_exception(self, str reason, octets data, uint32_t size, uint32_t format, bytes error, uint32_t failures) except -1
     cdef int remove(self, Item* item) except -1
     cdef int forget(self, Item* item) except -1
     cdef int discard(self, Item* item) except -1
@@ -93,7 +93,7 @@ cdef inline int pack(QueueState state, Item* item, Shipment* s) except -1:
 
 # Says whether what is told of an item waits until it is on disk.
 cdef inline bint is_awaited(QueueState state, const Item* item) noexcept:
-    return state.waits_for_all or item.format != 0 or is_durable(item.data, item.size)
+    return state.waits_for_all or is_kept_durable(item.data, item.size, item.format)
 
 # Says whether changes cannot be written down now: nothing is to be taken or given.
 cdef inline bint is_shut(QueueState state) noexcept:

@@ -14,8 +14,8 @@ people ask for.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from
 from cython.cimports.cogwork.dataplane.message.envelope import WANTS_DELAY, Envelope, read_envelope
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.queue.audit_events import OUTCOME_REMOVED
 from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.state import can_write, is_choked, is_crammed, is_full
@@ -139,7 +139,7 @@ class QueueState(Terminus):
         if is_overflow(data, size, format):
             return 0
         if self.journal is None or not self.keeps_dead:
-            return self.add_exception(DROPPED, data, size, None, 0)
+            return self.add_exception(DROPPED, data, size, format, None, 0)
         item = self.items.make(data, size)
         item.format = format
         item.stored_s = self.now()
@@ -204,7 +204,7 @@ class QueueState(Terminus):
         if self.audit_events is not None:
             self.audit_events.dead_lettered(item, reason)
         if self.journal is None or not self.keeps_dead:
-            self.add_exception(reason, item.data, item.size, error, item.failures)
+            self.add_exception(reason, item.data, item.size, item.format, error, item.failures)
             return self.forget(item)
         died_ms: uint64_t = self.journal.wall_ms(self.now())
         self.journal.dead(item, cython.cast(str, reason).encode(), error, died_ms)
@@ -218,9 +218,9 @@ class QueueState(Terminus):
         self.unsent[number] = None
         return self.schedule()
 
-    def add_exception(self, reason, data, size, error, failures):
+    def add_exception(self, reason, data, size, format, error, failures):
         if self.keeps_dead:
-            self.exceptions.append((reason, bytes_from(data, size), error, failures))
+            self.exceptions.append((reason, as_amqp(data, size, format), error, failures))
             self.schedule()
         return 0
 
@@ -242,7 +242,7 @@ class QueueState(Terminus):
             item = self.items.slots.find(number)
             if item != cython.NULL and number in self.pending_dead_letters:
                 reason, error, died_ms = self.pending_dead_letters[number]
-                message = bytes_from(item.data, item.size)
+                message = as_amqp(item.data, item.size, item.format)
                 taken.append((number, reason, message, error, item.failures, died_ms))
         return taken
 
@@ -350,7 +350,7 @@ class QueueState(Terminus):
     def message_of(self, item):
         s: Shipment
         pack(self, item, cython.address(s))
-        return bytes_from(s.data, s.size)
+        return as_amqp(s.data, s.size, s.format)
 
     def _facts(self, item):
         now_s: cython.double = self.now()

@@ -18,13 +18,13 @@ when `handler.on_batch(store)` is called.
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
 from cython.cimports.cogwork.dataplane.message.envelope import (
     WANTS_DEAD_LETTER_ID,
     WANTS_DELAY,
     WANTS_GROUP_ID,
     WANTS_MESSAGE_ID,
-    clear_envelope,
-    read_envelope,
+    read_any_envelope,
 )
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import (
@@ -311,15 +311,14 @@ class Store(Settlement):
         is_known: cython.bint = False
         if self.journal is not None and self.cannot_write(s):
             return 0
-        if s.format != 0:
-            # Not a message of AMQP 1.0 §3.2: nothing in it says how to keep it.
-            clear_envelope(cython.address(e))
-        elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0 or e.odd:
+        # In a foreign format nothing says how to keep it: as well as can be.
+        is_foreign: cython.bint = s.format != 0 and s.format != BASIC_FORMAT
+        if read_any_envelope(s.data, s.size, s.format, self.wants, cython.address(e)) < 0 or e.odd:
             self.malformed += 1
             state = odd_state(e.odd, e.odd_code) if e.odd else MALFORMED_STATE
             return self.reply(s, REJECTED, state)
         if self.journal is not None:
-            if not s.settled and (self.waits_for_all or e.header.durable or s.format != 0):
+            if not s.settled and (self.waits_for_all or e.header.durable or is_foreign):
                 self.is_owed = True
         elif e.header.durable:
             self.note_durable()
@@ -436,9 +435,16 @@ class Store(Settlement):
         size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(message))
         if self.journal is not None and size > self.journal.message_bytes_max:
             return f"it has {size} octets, and {self.journal.message_bytes_max} fit a record"
-        if message_format:
-            return None
-        fits = read_envelope(octets_of(message), size, self.wants, cython.address(e)) >= 0
+        fits = (
+            read_any_envelope(
+                octets_of(message),
+                size,
+                cython.cast(uint32_t, message_format),
+                self.wants,
+                cython.address(e),
+            )
+            >= 0
+        )
         if fits:
             return None
         return odd_text(e.odd, e.odd_code) if e.odd else "its sections are malformed"

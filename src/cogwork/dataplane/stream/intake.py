@@ -19,6 +19,8 @@ from cython.cimports.cogwork.dataplane.encoding.octets import (
     octets_of,
     store_u32,
 )
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.stream.records import (
     BAD_PRODUCER,
     BAD_SEQUENCE,
@@ -322,6 +324,13 @@ class Intake(Terminus):
         """Take a message in, or reject it."""
         record: Record
         problem: cython.int
+        if s.format == BASIC_FORMAT:
+            translated: bytes = as_amqp(s.data, s.size, s.format)
+            shipment: Shipment = s[0]
+            shipment.data = octets_of(translated)
+            shipment.size = cython.cast(uint32_t, len(translated))
+            shipment.format = 0
+            return self.receive(cython.address(shipment))
         if s.format != 0:
             return self.reject(s, FORMAT_STATE)
         problem = read_record(s.data, s.size, cython.address(record))

@@ -3,6 +3,7 @@
 import cython
 from cython.cimports.cogwork.dataplane.addresses.holding import MULTICAST
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
 from cython.cimports.cogwork.dataplane.message.destination import (
     SAYS_NOTHING,
     SAYS_TOPIC,
@@ -10,10 +11,10 @@ from cython.cimports.cogwork.dataplane.message.destination import (
 )
 from cython.cimports.cogwork.dataplane.message.sections import ABSENT, FOUND, find_to
 from cython.cimports.cogwork.dataplane.system import clock_s
+from cython.cimports.cogwork.dataplane.transport.consumer_end import is_picky
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
-from cython.cimports.cogwork.dataplane.transport.sending import is_picky
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     NOWHERE,
@@ -99,7 +100,12 @@ class FragmentingEnd(CreditingEnd):
             self.discarding = True
             self.current_address = self.address_in(t.payload, t.payload_size)
             return 0
-        if entry is not None and not self.needs_whole(entry, t.payload, t.payload_size):
+        # What is of another protocol is translated as a whole.
+        if (
+            entry is not None
+            and t.message_format != BASIC_FORMAT
+            and not self.needs_whole(entry, t.payload, t.payload_size)
+        ):
             return self.start_streaming(entry, t)
         self._describe(cython.address(s), t)
         self.current = self.core.deliveries.make(cython.address(s))

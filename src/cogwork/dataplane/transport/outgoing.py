@@ -7,7 +7,11 @@ it, and those that need none are always the first ones, so freeing is trimming t
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of, store_uint
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.terminus import ship_from
+from cython.cimports.cogwork.dataplane.transport.consumer_end import must_wait
+from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import (
     age,
     is_over,
@@ -20,7 +24,7 @@ from cython.cimports.cogwork.dataplane.transport.delivery_ring import (
     ring_drop_first,
     ring_take_second,
 )
-from cython.cimports.cogwork.dataplane.transport.sending import frame_room, must_wait
+from cython.cimports.cogwork.dataplane.transport.sending import frame_room
 from cython.cimports.cogwork.dataplane.transport.session_end import Session
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
@@ -40,8 +44,6 @@ class OutgoingLink(SendingEnd):
     """A link on which this side sends: the peer's credit, and a queue for what must wait.
 
     Attributes:
-        is_branch: Whether it leads to another container, not to a consumer.
-        cost: Of the way to its consumers; 0 where they are this container's own.
         drains_late: Whether its feeder ends a drain, by `exhaust`, and not the lack of deliveries.
     """
 
@@ -145,6 +147,15 @@ class OutgoingLink(SendingEnd):
 
     def take(self, s):
         sent: uint32_t
+        translated: bytes
+        shipment: Shipment
+        if s.format == BASIC_FORMAT and not (self.is_branch or self.keeps_format):
+            translated = as_amqp(s.data, s.size, s.format)
+            shipment = s[0]
+            shipment.data = octets_of(translated)
+            shipment.size = cython.cast(uint32_t, len(translated))
+            shipment.format = 0
+            s = cython.address(shipment)
         if s.size <= frame_room(self):
             self.write_first(s, s.data, s.size, False)
             sent = s.size
@@ -208,6 +219,10 @@ class OutgoingLink(SendingEnd):
 
     def enqueue(self, d):
         chunk: cython.pointer(Chunk) = d.first
+        if d.format == BASIC_FORMAT and d.complete and not (self.is_branch or self.keeps_format):
+            d = translate(self, d)
+            self.enqueue(d)
+            return self.core.deliveries.release(d)
         if not ring_append(cython.address(self.queue), d):
             raise MemoryError("no room for a longer queue")
         d.refs += 1
@@ -592,3 +607,20 @@ class OutgoingLink(SendingEnd):
         self.unsettled = 0
         self.core.unregister(self)
         return 0
+
+
+@cython.cfunc
+def translate(link: OutgoingLink, d: cython.pointer(Delivery)) -> cython.pointer(Delivery):
+    """Make a delivery of AMQP 1.0 of one that came by AMQP 0-9-1; the caller releases it."""
+    s: Shipment
+    joined: bytes = join(d)
+    made: cython.pointer(Delivery)
+    ship(cython.address(s), d, octets_of(joined))
+    joined = as_amqp(s.data, s.size, s.format)
+    s.format = 0
+    made = link.core.deliveries.make(cython.address(s))
+    made.complete = True
+    made.expires_s = d.expires_s
+    made.dies_s = d.dies_s
+    link.core.deliveries.append(made, octets_of(joined), cython.cast(uint32_t, len(joined)))
+    return made

@@ -1,0 +1,18 @@
+"""What a reader of AMQP 1.0 sees of a stored message, whichever protocol brought it."""
+
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
+
+from cogwork.dataplane.message.basic_conversion import amqp_from_basic
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+def as_amqp(p, size, format):
+    message: bytes = bytes_from(p, size)
+    if format != BASIC_FORMAT:
+        return message
+    try:
+        return amqp_from_basic(message)
+    except ValueError:
+        return message  # octets that only claim to be such a message
