@@ -1,0 +1,598 @@
+"""A channel of AMQP 0-9-1, its consumers, and what they have not acknowledged.
+
+Theory of operation. A channel is the source of what is published on it, and keeps what it has
+delivered until that is acknowledged: by its delivery-tag, in a ring, as a session of AMQP 1.0 does by
+delivery-id. A consumer is an end that any store feeds. What it takes is written straight into the
+connection's output: method, content header and body, cut by the peer's frame-max. Its credit is its
+prefetch less what it has; the channel may have a prefetch of its own.
+
+A message goes out octet for octet as it was published; one of AMQP 1.0 is translated first.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import (
+    bytes_from,
+    octets_of,
+    store_u16,
+    store_u32,
+    store_u64,
+)
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT, find_basic_parts
+from cython.cimports.cogwork.dataplane.queue.settlement import Settlement
+from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE, ship_from
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACCEPTED,
+    LOST,
+    MODIFIED,
+    NOWHERE,
+    RECEIVED,
+    fill_verdict,
+    state_of,
+)
+from cython.cimports.libc.string import memcpy
+
+from cogwork.dataplane.message.basic import pack_basic
+from cogwork.dataplane.message.basic_conversion import basic_from_amqp
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+UNLIMITED = cython.declare(uint32_t, 0x7FFFFFFF)
+"""The credit of a consumer without a prefetch."""
+
+FAILED_STATE = cython.declare(bytes, b"\x00\x53\x27\xc0\x02\x01\x41")
+"""Modified, with delivery-failed: the item goes back to its place, marked, and the attempt counts."""
+
+SPAN_MAX = cython.declare(uint64_t, 1 << 31)
+"""Of two delivery-tags that are further apart than this, nothing is known of the older one."""
+
+METHOD = cython.declare(uint8_t, 1)
+HEADER = cython.declare(uint8_t, 2)
+BODY = cython.declare(uint8_t, 3)
+FRAME_END = cython.declare(uint8_t, 0xCE)
+FRAME_OVERHEAD = cython.declare(uint32_t, 8)
+BASIC_DELIVER = cython.declare(uint32_t, 60 << 16 | 60)
+BASIC_GET_OK = cython.declare(uint32_t, 60 << 16 | 71)
+CONTENT_HEADER_BYTES = cython.declare(uint32_t, 12)
+"""Of a content header, before the property flags: class, weight, size of the body (§4.2.6.1)."""
+
+
+class BasicConsumer:
+    """The end by which a queue's messages go to a consumer, or to one basic.get.
+
+    Attributes:
+        channel: The channel that it was declared on.
+        tag: The consumer tag.
+        prefetch: How much it may have unacknowledged; 0 for any number.
+        is_get: Whether it stands for a basic.get, and takes one message.
+        is_cancelled: Whether it takes nothing more.
+        message_count: What get-ok says is left in the queue.
+    """
+
+    def __init__(
+        self,
+        channel: BasicChannel,
+        tag: bytes,
+        *,
+        no_ack: bool = False,
+        prefetch: int = 0,
+        is_get: bool = False,
+    ):
+        """Make an end that nobody feeds yet.
+
+        Args:
+            channel: The channel that its deliveries go by.
+            tag: The consumer tag, of at most 255 octets.
+            no_ack: Whether what is delivered counts as acknowledged.
+            prefetch: How much it may have unacknowledged; 0 for any number.
+            is_get: Whether it stands for a basic.get.
+
+        Raises:
+            ValueError: The tag is too long.
+        """
+        if len(tag) > 255:
+            raise ValueError(f"a consumer tag of {len(tag)} octets (at most 255)")
+        self.core = channel.core
+        self.channel = channel
+        self.handle = channel.handle
+        self.tag = tag
+        self.presettles = no_ack
+        self.is_get = is_get
+        self.prefetch = 1 if is_get else (0 if no_ack else prefetch)
+        self.credit = self.prefetch if self.prefetch else UNLIMITED
+        self.core.register(self)
+        channel.consumers[self.index] = self
+
+    def is_ready(self):
+        wire: BasicWire = self.channel.wire
+        if self.is_cancelled or self.detached or wire.closed:
+            return False
+        if self.credit == 0 or not (self.presettles or self.channel.has_room()):
+            self.starve()
+            return False
+        if self.channel.stopped:
+            self.starve()
+            return False
+        if wire.congested:
+            if not self.is_stalled:
+                self.is_stalled = True
+                wire.stalled.append(self)
+            return False
+        return True
+
+    def starve(self):
+        """Have `became_ready` called when the channel has credit for it."""
+        if not self.is_starved and not self.is_get:
+            self.is_starved = True
+            self.channel.starved.append(self)
+        return 0
+
+    def relieve(self):
+        self.is_stalled = False
+        return self.became_ready()
+
+    def became_ready(self):
+        """Let whoever feeds it give it more."""
+        if self.feeder is None or self.is_cancelled or self.detached:
+            return 0
+        return self.feeder.on_ready(self)
+
+    def refuses(self, s):
+        return self.no_local and s.origin == self.channel.wire.origin
+
+    def outstanding(self):
+        return self.unsettled
+
+    def add_to(self, totals):
+        totals.links += 1
+        totals.unsettled += self.unsettled
+        return 0
+
+    def hold_output(self):
+        self.channel.wire.hold()
+        return True
+
+    def source_of_work(self):
+        return self.channel.wire.source
+
+    def take(self, s):
+        """Deliver a message, and remember it until it is acknowledged."""
+        parts: BasicParts
+        verdict: Verdict
+        message: bytes
+        if s.format != BASIC_FORMAT or not find_basic_parts(s.data, s.size, cython.address(parts)):
+            message = basic_from_amqp(bytes_from(s.data, s.size), s.format)
+            find_basic_parts(
+                octets_of(message), cython.cast(uint32_t, len(message)), cython.address(parts)
+            )
+        self.deliveries += 1
+        self.channel.last_tag += 1
+        if self.presettles:
+            self.write(cython.address(parts), s.acquired)
+            if self.is_get:
+                self.credit = 0
+            if s.settled:
+                return 0
+            fill_verdict(cython.address(verdict), ACCEPTED, None)
+            self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+            return 0
+        self.channel.track(self, s)
+        return self.write(cython.address(parts), s.acquired)
+
+    def write(self, parts, redelivered):
+        """Write method, content header and body (§4.2.6)."""
+        wire: BasicWire = self.channel.wire
+        room: uint32_t = wire.max_frame_out - FRAME_OVERHEAD
+        pieces: uint32_t = (parts.body_size + room - 1) // room
+        method_size: uint32_t = cython.cast(uint32_t, len(self.tag)) + parts.route_size + 14
+        header_size: uint32_t = CONTENT_HEADER_BYTES + parts.properties_size
+        size: uint32_t
+        left: uint32_t = parts.body_size
+        body: octets = parts.body
+        p: cython.pointer(uint8_t)
+        if self.is_get:
+            method_size = parts.route_size + 17
+        size = method_size + header_size + left + (2 + pieces) * FRAME_OVERHEAD
+        p = wire.reserve(size)
+        p = put_frame(p, METHOD, self.handle, method_size)
+        p = self.put_method(p, parts, redelivered)
+        p[0] = FRAME_END
+        p = put_frame(p + 1, HEADER, self.handle, header_size)
+        store_u32(p, 60 << 16)
+        store_u64(p + 4, left)
+        memcpy(p + 12, parts.properties, parts.properties_size)
+        p += header_size
+        p[0] = FRAME_END
+        p += 1
+        while left:
+            size_now: uint32_t = min(left, room)
+            p = put_frame(p, BODY, self.handle, size_now)
+            memcpy(p, body, size_now)
+            p[size_now] = FRAME_END
+            p += size_now + 1
+            body += size_now
+            left -= size_now
+        wire.frames_out += 1 + pieces
+        return wire.committed(size)
+
+    def put_method(self, p, parts, redelivered):
+        """Write the arguments of basic.deliver (§1.8.3.11) or basic.get-ok (§1.8.3.14)."""
+        tag_size: uint8_t = cython.cast(uint8_t, len(self.tag))
+        store_u32(p, BASIC_GET_OK if self.is_get else BASIC_DELIVER)
+        p += 4
+        if not self.is_get:
+            p[0] = tag_size
+            memcpy(p + 1, octets_of(self.tag), tag_size)
+            p += 1 + tag_size
+        store_u64(p, self.channel.last_tag)
+        p[8] = redelivered
+        memcpy(p + 9, parts.route, parts.route_size)
+        p += 9 + parts.route_size
+        if self.is_get:
+            store_u32(p, self.message_count)
+            p += 4
+        return p
+
+    def regain(self):
+        """Take note that some of what it has is acknowledged."""
+        if self.prefetch and not self.is_get:
+            self.credit = self.prefetch - min(self.unsettled, self.prefetch)
+        if self.is_cancelled and self.unsettled == 0:
+            return self.end()
+        return 0
+
+    def detach(self) -> None:
+        """Take nothing more; what it has is settled by its channel, as before."""
+        self.is_cancelled = True
+        self.credit = 0
+        if self.unsettled == 0:
+            self.end()
+
+    def end(self):
+        """Be no more: nothing of it is unacknowledged."""
+        if self.detached:
+            return 0
+        self.detached = self.is_cancelled = True
+        self.credit = 0
+        self.channel.consumers.pop(self.index, None)
+        return self.core.unregister(self)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_frame(
+    p: cython.pointer(uint8_t), kind: uint8_t, channel: uint32_t, size: uint32_t
+) -> cython.pointer(uint8_t):
+    """Write what comes before a frame's payload; return where that goes (§4.2.3)."""
+    p[0] = kind
+    store_u16(p + 1, cython.cast(cython.ushort, channel))
+    store_u32(p + 3, size)
+    return p + 7
+
+
+class BasicChannel:
+    """A channel: the source of what is published on it, the keeper of what is unacknowledged.
+
+    Attributes:
+        wire: The connection's octets.
+        last_tag: The delivery-tag that was given last.
+    """
+
+    def __init__(self, wire: BasicWire, number: int, owner):
+        """Open a channel.
+
+        Args:
+            wire: The connection's octets.
+            number: The channel's number.
+            owner: Hears what became of published messages, `on_outcomes`, at the end of a batch.
+        """
+        self.core = wire.core
+        self.wire = wire
+        self.handle = number
+        self.owner = owner
+        self.sent = UnsettledRing()
+        self.starved = []
+        self.consumers = {}
+        self.outcomes = []
+        self.core.register(self)
+
+    # -- what is published
+
+    def publish(
+        self,
+        entry: AddressEntry,
+        exchange: bytes,
+        key: bytes,
+        properties: bytes,
+        body: bytes,
+        *,
+        token: int = 0,
+    ) -> int:
+        """Route a message.
+
+        Args:
+            entry: Where it goes.
+            exchange: The exchange's name.
+            key: The routing key.
+            properties: Property flags and list, as in the content header.
+            body: The content's body.
+            token: What its outcome is told by; 0 where nobody waits for it.
+
+        Returns:
+            The outcome's code where it is known already, else 0. It is also among those that
+            `owner.on_outcomes` gets.
+        """
+        return self.publish_message(entry, pack_basic(exchange, key, properties, body), token=token)
+
+    def publish_message(self, entry: AddressEntry, message: bytes, *, token: int = 0) -> int:
+        """Route a message that is in its stored form already; the rest is as with `publish`."""
+        s: Shipment
+        ship_from(cython.address(s), self, token, message, token == 0)
+        s.format = BASIC_FORMAT
+        s.origin = self.wire.origin
+        s.via_index = self.index
+        s.via_generation = self.generation
+        self.deliveries += 1
+        self.routed_token = s.token
+        self.routed_code = 0
+        try:
+            entry.route(cython.address(s))
+        finally:
+            self.routed_token = 0
+        return self.routed_code
+
+    def resolve_outcome(self, token, verdict):
+        if verdict.code == RECEIVED:
+            return KEEP
+        if token == self.routed_token:
+            self.routed_code = verdict.code
+        self.outcomes.append(
+            (token, verdict.code, None if verdict.code == ACCEPTED else state_of(verdict))
+        )
+        self.core.put_off(self)
+        return SETTLE
+
+    def end_batch(self):
+        self.dirty = False
+        self.wire.tell_backlog()
+        if self.outcomes:
+            outcomes, self.outcomes = self.outcomes, []
+            try:
+                self.owner.on_outcomes(outcomes)
+            except Exception as error:
+                self.wire._blame(error)
+        return 0
+
+    def hold(self, size_bytes, is_assembled):
+        self.held_bytes += size_bytes
+        self.wire.held_bytes += size_bytes
+        return self.core.put_off(self) if self.wire.has_backlog() else 0
+
+    def let_go(self, size_bytes, is_assembled):
+        self.held_bytes -= size_bytes
+        self.wire.held_bytes -= size_bytes
+        return self.core.put_off(self) if self.wire.has_backlog() else 0
+
+    def hold_output(self):
+        self.wire.hold()
+        return True
+
+    # -- consumers
+
+    def consumer(
+        self, tag: bytes, *, no_ack: bool = False, prefetch: int = 0, no_local: bool = False
+    ) -> BasicConsumer:
+        """Make the end of a consumer, for a node to feed.
+
+        Args:
+            tag: The consumer tag.
+            no_ack: Whether what is delivered counts as acknowledged.
+            prefetch: How much it may have unacknowledged; 0 for any number.
+            no_local: Whether it does not want what came by its own connection.
+        """
+        made: BasicConsumer = BasicConsumer(self, tag, no_ack=no_ack, prefetch=prefetch)
+        made.no_local = no_local
+        return made
+
+    def get(self, *, no_ack: bool = False) -> BasicConsumer:
+        """Make the end of one basic.get, which takes a message as soon as a node feeds it.
+
+        Where there is none, its `deliveries` stay 0 and it is to be detached.
+        """
+        return BasicConsumer(self, b"", no_ack=no_ack, is_get=True)
+
+    @property
+    def prefetch(self) -> int:
+        """How much all its consumers together may have unacknowledged; 0 for any number."""
+        return self.prefetch_count
+
+    @prefetch.setter
+    def prefetch(self, count: int):
+        self.prefetch_count = count
+        self.wake()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the peer wants no deliveries for now (channel.flow)."""
+        return self.stopped
+
+    @is_stopped.setter
+    def is_stopped(self, stopped: bool):
+        self.stopped = stopped
+        self.wake()
+
+    def has_room(self):
+        return self.prefetch_count == 0 or self.unsettled < self.prefetch_count
+
+    def track(self, consumer, s):
+        """Remember a delivery under its tag."""
+        shipment: Shipment = s[0]
+        if s.settled:
+            shipment.source_index = NOWHERE  # settled at its source: only the channel waits for it
+        self.sent.track(
+            cython.cast(uint32_t, self.last_tag), consumer.index, cython.address(shipment)
+        )
+        self.unsettled += 1
+        consumer.unsettled += 1
+        if consumer.is_get:
+            consumer.credit = 0
+        elif consumer.prefetch:
+            consumer.credit -= 1
+        return 0
+
+    def wake(self):
+        """Let those go on for whom there was no credit; in turn, for they come behind the others."""
+        consumer: BasicConsumer
+        waiting: list = self.starved
+        if not waiting:
+            return 0
+        self.starved = []
+        for consumer in waiting:
+            consumer.is_starved = False
+            consumer.became_ready()
+        return 0
+
+    # -- acknowledgements
+
+    def acknowledge(self, delivery_tag: int, multiple: bool, code: int, state: bytes = None) -> int:
+        """Settle what was delivered, and let consumers have more.
+
+        Args:
+            delivery_tag: A delivery-tag.
+            multiple: Whether all before it are settled too; with the tag 0 all there are.
+            code: The outcome's descriptor code.
+            state: The outcome encoded, where it says more than its code.
+
+        Returns:
+            How many; 0 where the tag is not known.
+        """
+        verdict: Verdict
+        count: int64_t
+        fill_verdict(cython.address(verdict), code, state)
+        if not multiple:
+            count = self.settle_one(delivery_tag, cython.address(verdict))
+        elif delivery_tag == 0:
+            count = self.settle_up_to(self.last_tag, cython.address(verdict))
+        elif self.holds(delivery_tag):
+            count = self.settle_up_to(delivery_tag, cython.address(verdict))
+        else:
+            return 0
+        self.wake()
+        return count
+
+    def requeue(self, delivery_tag: int, multiple: bool) -> int:
+        """Give back what was delivered, to its place and marked as redelivered; see `acknowledge`."""
+        return self.acknowledge(delivery_tag, multiple, MODIFIED, FAILED_STATE)
+
+    def recover(self) -> int:
+        """Give back all that is unacknowledged; return how much that was."""
+        return self.acknowledge(0, True, MODIFIED, FAILED_STATE)
+
+    def holds(self, tag):
+        """Return whether a delivery-tag is unacknowledged."""
+        if tag == 0 or tag > self.last_tag or self.last_tag - tag >= SPAN_MAX:
+            return False
+        return cython.cast(uint32_t, tag) in self.sent
+
+    def settle_one(self, tag, verdict):
+        sent: Sent
+        delivery_id: uint32_t = cython.cast(uint32_t, tag)
+        if tag == 0 or tag > self.last_tag or self.last_tag - tag >= SPAN_MAX:
+            return 0
+        if self.sent.take_run(delivery_id, delivery_id, cython.address(sent)) == 0:
+            fields = self.sent.spilled.pop(delivery_id, None)
+            if fields is None:
+                return 0
+            fill_sent(cython.address(sent), delivery_id, fields)
+        self.answer(cython.address(sent), 1, verdict)
+        return 1
+
+    def settle_up_to(self, tag, verdict):
+        """Settle all that is unacknowledged up to a delivery-tag, in runs, the oldest first."""
+        sent: Sent
+        first: uint32_t
+        taken: uint32_t
+        last: uint32_t = cython.cast(uint32_t, tag)
+        count: int64_t = self.settle_spilled(last, verdict) if self.sent.spilled else 0
+        first = self.sent.first
+        if not self.sent.clip(cython.address(first), cython.address(last)):
+            return count
+        while cython.cast(cython.int, last - first) >= 0:
+            taken = self.sent.take_run(first, last, cython.address(sent))
+            if taken:
+                self.answer(cython.address(sent), taken, verdict)
+                count += taken
+                first += taken
+            else:
+                first += 1
+        return count
+
+    def settle_spilled(self, last, verdict):
+        """Settle what is too old for the ring."""
+        sent: Sent
+        count: int64_t = 0
+        for delivery_id in sorted(self.sent.spilled, key=self._age):
+            if cython.cast(cython.int, last - cython.cast(uint32_t, delivery_id)) >= 0:
+                fill_sent(cython.address(sent), delivery_id, self.sent.spilled.pop(delivery_id))
+                self.answer(cython.address(sent), 1, verdict)
+                count += 1
+        return count
+
+    def _age(self, delivery_id: int) -> int:
+        """Return what sorts the oldest of some deliveries to the front."""
+        return -cython.cast(
+            int64_t,
+            cython.cast(
+                uint32_t, cython.cast(uint32_t, self.last_tag) - cython.cast(uint32_t, delivery_id)
+            ),
+        )
+
+    def answer(self, sent, count, verdict):
+        """Tell the source of deliveries with consecutive tokens what was said of them.
+
+        Where nothing was (NULL), the channel has ended: a queue that redelivers has them at once,
+        marked as redelivered; any other has them in doubt.
+        """
+        given_up: Verdict
+        source: Terminus
+        consumer: BasicConsumer = self.core.registry.termini[sent.link_index]
+        self.unsettled -= count
+        consumer.unsettled -= count
+        source = self.core.resolve(sent.source_index, sent.source_generation)
+        if verdict == cython.NULL:
+            fill_verdict(cython.address(given_up), MODIFIED, FAILED_STATE)
+            if isinstance(source, Settlement) and not (
+                cython.cast(Settlement, source).redelivers_in_doubt
+            ):
+                fill_verdict(cython.address(given_up), LOST, None)
+            verdict = cython.address(given_up)
+        if source is not None:
+            source.resolve_run(sent.token, count, verdict)
+        return consumer.regain()
+
+    def close(self) -> None:
+        """End the channel and its consumers: what is unacknowledged goes back, the oldest first."""
+        consumer: BasicConsumer
+        if self.detached:
+            return
+        self.detached = True
+        for consumer in self.consumers.values():
+            consumer.is_cancelled = True
+        self.settle_up_to(self.last_tag, cython.NULL)
+        for consumer in list(self.consumers.values()):
+            consumer.end()
+        self.starved = []
+        self.core.unregister(self)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(-1)
+def fill_sent(sent: cython.pointer(Sent), delivery_id: uint32_t, fields: tuple) -> cython.int:
+    """Describe a delivery that the ring had no room for."""
+    sent.delivery_id = delivery_id
+    sent.link_index = fields[0]
+    sent.source_index = fields[1]
+    sent.source_generation = fields[2]
+    sent.token = fields[3]
+    return 0
