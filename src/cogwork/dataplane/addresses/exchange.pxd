@@ -24,11 +24,6 @@ cdef extern from *:
     int cogwork_has_copies(octets p, size_t size) noexcept nogil
 
 
-# Until the form of AMQP 0-9-1's messages has a module of its own.
-cdef enum:
-    BASIC_FORMAT = 0x7FFF0091
-
-
 @cython.final
 cdef class Changes:
     cdef readonly uint64_t count

@@ -16,6 +16,7 @@ in its octets; the rest of that rare case is the router's, which takes BCC out.
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, load_u32, octets_of
 from cython.cimports.cogwork.dataplane.encoding.values import list_header, read_string, skip_value
+from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
 from cython.cimports.cogwork.dataplane.message.sections import (
     BODY_RANK,
     FOUND,
