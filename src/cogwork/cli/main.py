@@ -76,7 +76,8 @@ COMMANDS = {
         "cogwork.cli.commands.leave", "Remove a container from the mesh permanently and stop it."
     ),
     "cluster": Entry(
-        "cogwork.cli.commands.cluster", "Begin, move, recover a cluster; forget a member."
+        "cogwork.cli.commands.cluster",
+        "Show and recover a cluster, and change its members.",
     ),
     "log": Entry("cogwork.cli.commands.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.commands.bench", "Measure the broker at URL."),

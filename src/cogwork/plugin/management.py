@@ -387,6 +387,13 @@ class ContainerView(Protocol):
             ValueError: These cannot hold it, or there is no cluster.
         """
 
+    def cluster_status(self) -> Awaitable[dict[str, object]]:
+        """Ask all members of the cluster how they are; see `cogwork.container.cluster.roll_call`.
+
+        Raises:
+            ValueError: There is no cluster.
+        """
+
     def forget_member(self, name: str) -> Awaitable[None]:
         """Have the feature level no longer wait for a container that is gone for good.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cogwork.cluster.members import MemberFacts  # noqa: TC001  # msgspec reads the annotations
 from cogwork.plugin.engine.chunks import decode_command
 from cogwork.plugin.engine.contract import Appended
 from cogwork.plugin.engine.errors import (
@@ -136,7 +137,14 @@ class GetRoom(_Call, frozen=True, array_like=True, tag=True):
 
 
 class GetIdentity(_Call, frozen=True, array_like=True, tag=True):
-    """Which cluster the container is in."""
+    """Which cluster the container is in.
+
+    Attributes:
+        wants_facts: Whether the answer is to have `facts`; versions that do not know of them pass
+            over it.
+    """
+
+    wants_facts: bool = False
 
 
 class GetFloor(_Call, frozen=True, array_like=True, tag=True):
@@ -249,6 +257,7 @@ class IdentityIs(_Answer, frozen=True, array_like=True, tag=True):
         founders: The tokens of those that founded the cluster, by container.
         level: The highest feature level that it knows; versions from before there were any do not
             say one, and pass over it.
+        facts: What it says of itself as a member; None unless it was asked for.
     """
 
     uuid: str
@@ -256,6 +265,7 @@ class IdentityIs(_Answer, frozen=True, array_like=True, tag=True):
     token: str
     founders: dict[str, str]
     level: int = 1
+    facts: MemberFacts | None = None
 
 
 class FloorIs(_Answer, frozen=True, array_like=True, tag=True):

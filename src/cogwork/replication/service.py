@@ -363,6 +363,11 @@ class RaftService:
             return None
         return found.outbox.target if found.member is None else found.member.group.leader
 
+    def term_of(self, stream: str) -> int:
+        """Return the term that a stream's replica here is in; 0 where there is none."""
+        found = self.streams.get(stream)
+        return 0 if found is None or found.member is None else found.member.group.term
+
     def leads(self, stream: str) -> bool:
         """Return whether the replica here leads."""
         found = self.streams.get(stream)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.cluster.members import MemberFacts
 from cogwork.plugin.engine.chunks import encode_command
 from cogwork.plugin.engine.commands import Fence, Trim
 from cogwork.plugin.engine.errors import (
@@ -26,6 +27,8 @@ from cogwork.replication.calls import Failed, decode, encode, error_of, failure_
 
 ORDERS = calls.StreamKey("orders", 17)
 
+FACTS = MemberFacts(1_796_006_349_704, "1.0", 17, "d1", True, "a", 3)
+
 MESSAGES = [
     calls.Proposal(1, ORDERS, [encode_command(Fence()), encode_command(Trim(3))]),
     calls.Read(2, calls.StreamKey("v:orders", 17), 1 << 60, 1 << 20, 2_000),
@@ -40,6 +43,8 @@ MESSAGES = [
     calls.SnapshotIs(11, -1, b""),
     calls.MembersAre(12, ["a", "b"], [], None),
     calls.Refused(13, Failed("NotLeader", [], "b")),
+    calls.GetIdentity(14, ORDERS, wants_facts=True),
+    calls.IdentityIs(15, "", True, "token", {}, 4, FACTS),
 ]
 
 ERRORS = [

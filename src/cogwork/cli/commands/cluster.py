@@ -1,4 +1,4 @@
-"""`cogwork cluster`: begin, move, recover a cluster, forget who is gone from it."""
+"""`cogwork cluster`: look at a cluster, begin and recover it, change its members."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from cogwork.cli.management.moving import LOOK_S, SILENCE_S, named, some
 from cogwork.cli.management.reach import reach
 from cogwork.cli.options.certificates import certified
 from cogwork.cli.options.single_url import single_url
+from cogwork.cli.terminal.rendering import jsonable
+from cogwork.cli.terminal.tables import console, in_words, table, widened
 from cogwork.cli.terminal.visible import visible
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import ClientError
@@ -23,6 +25,7 @@ from cogwork.container.cluster.identity import init as init_cluster
 from cogwork.container.cluster.recovery import recover as recover_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from cogwork.client import Client
@@ -31,6 +34,29 @@ __all__ = ("cluster",)
 
 PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+Facts = dict[str, Any]
+
+TYPE = "org.cogwork.mesh"
+
+FORCE = click.option(
+    "--force", is_flag=True, help="Do it even if there would be no majority that answers."
+)
+
+WATCH_S = 1.0
+
+DIGEST_SHOWN = 12
+"""Characters of a digest that people compare; JSON has all of it."""
+
+MEMBERS = {
+    "id": "container",
+    "role": "role",
+    "state": "state",
+    "spid": "SPID",
+    "next": "declarations up to",
+    "digest": "digest",
+    "version": "version",
+}
 
 WARNING = (
     "use this only if a majority of the cluster is lost for good. What only the lost containers "
@@ -42,7 +68,58 @@ WARNING = (
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def cluster() -> None:
-    """Begin, move, recover a cluster; forget a member."""
+    """Show and recover a cluster, and change its members."""
+
+
+@cluster.command("status")
+@click.argument("url")
+@click.option("--watch", is_flag=True, help="Show it again each second, until interrupted.")
+@certified
+@widened
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(url: str, watch: bool, as_json: bool) -> None:
+    """Show the members of a cluster and its root.
+
+    It is what the container at URL finds. The SPID is a member's start and id: the lowest one
+    is the most senior. The state is active for
+    a member that has all declarations, ready for one that is still reading them, connected for one
+    that is linked and does not answer, and gone for one that cannot be reached. Warnings come last.
+    """
+
+    async def work(client: Client) -> None:
+        manager = Manager(client)
+        while True:
+            _show(await manager.get("STATUS", TYPE), as_json=as_json, clears=watch)
+            if not watch:
+                return
+            await asyncio.sleep(WATCH_S)
+
+    reach(url, work, force=True)
+
+
+def _show(found: Facts, *, as_json: bool, clears: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(jsonable(found), ensure_ascii=False))
+        return
+    screen = console()
+    if clears and screen.is_terminal:
+        click.clear()
+    root = f"root {found['root']} since term {found['term']}" if found["root"] else "no root"
+    screen.print(visible(f"cluster {found['uuid'] or 'without a UUID yet'}, {root}"))
+    rows = [_member(each) for each in found["members"]]
+    for part in table("members", MEMBERS, rows, len(rows)):
+        screen.print(part)
+    for warning in found["warnings"]:
+        screen.print(visible(f"WARNING: {warning}"))
+
+
+def _member(row: Facts) -> Facts:
+    gone = "" if row["gone_s"] is None else f" since {in_words(row['gone_s'])}"
+    return row | {
+        "role": f"{row['role']}, root" if row["is_root"] else row["role"],
+        "state": row["state"] + gone,
+        "digest": (row["digest"] or "")[:DIGEST_SHOWN],
+    }
 
 
 @cluster.command("init")
@@ -107,12 +184,104 @@ def move(url: str, primaries: str, *, no_wait: bool, as_json: bool) -> None:
     """
     wanted = named(primaries)
 
-    async def work(client: Client) -> dict[str, Any]:
-        manager = Manager(client)
-        await manager.ask("PRIMARIES", "org.cogwork.mesh", body={"replicas": wanted})
-        return await _facts(manager) if no_wait else await _watch(manager, wanted)
+    async def work(client: Client) -> Facts:
+        return await _change(Manager(client), wanted, waits=not no_wait)
 
-    facts = reach(url, work, force=True)
+    _tell_primaries(reach(url, work, force=True), as_json=as_json)
+
+
+@cluster.command("promote")
+@click.argument("url", callback=single_url)
+@click.argument("container", metavar="ID")
+@FORCE
+@click.option("--no-wait", is_flag=True, help="Return before the change is complete.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def promote(url: str, container: str, *, force: bool, no_wait: bool, as_json: bool) -> None:
+    """Make a secondary member a primary one.
+
+    It votes then, and may become the root. It needs a data directory. Add it to [cluster]
+    primaries in the configuration of all members.
+    """
+
+    def promoted(primaries: list[str]) -> list[str]:
+        if container in primaries:
+            raise click.ClickException(f"{container} is a primary already")
+        return [*primaries, container]
+
+    _change_by(url, promoted, force=force, no_wait=no_wait, as_json=as_json)
+
+
+@cluster.command("demote")
+@click.argument("url", callback=single_url)
+@click.argument("container", metavar="ID")
+@FORCE
+@click.option("--no-wait", is_flag=True, help="Return before the change is complete.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def demote(url: str, container: str, *, force: bool, no_wait: bool, as_json: bool) -> None:
+    """Make a primary member a secondary one.
+
+    It keeps all declarations, and does not vote. Remove it from [cluster] primaries in the
+    configuration of all members.
+    """
+
+    def demoted(primaries: list[str]) -> list[str]:
+        if container not in primaries:
+            told = ", ".join(primaries)
+            raise click.ClickException(f"{container} is no primary: these are {told}")
+        if len(primaries) == 1:
+            raise click.ClickException(
+                f"{container} is the only primary: promote another one first"
+            )
+        return [each for each in primaries if each != container]
+
+    _change_by(url, demoted, force=force, no_wait=no_wait, as_json=as_json)
+
+
+def _change_by(
+    url: str,
+    change: Callable[[list[str]], list[str]],
+    *,
+    force: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Change the primaries by a function of those that there are."""
+
+    async def work(client: Client) -> Facts:
+        manager = Manager(client)
+        status = await manager.get("STATUS", TYPE)
+        wanted = change([each["id"] for each in status["members"] if each["role"] == "primary"])
+        if not force:
+            _demand_live_majority(wanted, status)
+        return await _change(manager, wanted, waits=not no_wait)
+
+    _tell_primaries(reach(url, work, force=True), as_json=as_json)
+
+
+def _demand_live_majority(wanted: list[str], status: Facts) -> None:
+    """See that the cluster can go on with other primaries.
+
+    Raises:
+        click.ClickException: Too many of them do not answer.
+    """
+    live = {each["id"] for each in status["members"] if each["spid"] is not None}
+    silent = [each for each in wanted if each not in live]
+    if len(silent) * 2 >= len(wanted):
+        raise click.ClickException(
+            f"of the primaries {', '.join(wanted)} there would be no majority that answers: "
+            f"{', '.join(silent)} {'does' if len(silent) == 1 else 'do'} not; use --force to do it "
+            "all the same"
+        )
+
+
+async def _change(manager: Manager, wanted: list[str], *, waits: bool) -> Facts:
+    await manager.ask("PRIMARIES", TYPE, body={"replicas": wanted})
+    return await _watch(manager, wanted) if waits else await _facts(manager)
+
+
+def _tell_primaries(facts: Facts, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({key: facts[key] for key in ("uuid", "voters", "moving")}))
     else:
@@ -134,20 +303,20 @@ def forget(url: str, container: str, as_json: bool) -> None:
     """
 
     async def work(client: Client) -> None:
-        await Manager(client).ask("FORGET", "org.cogwork.mesh", body={"container": container})
+        await Manager(client).ask("FORGET", TYPE, body={"container": container})
 
     reach(url, work, force=True)
     told = {"forgotten": container}
     click.echo(json.dumps(told) if as_json else visible(f"{container} is no longer counted"))
 
 
-async def _facts(manager: Manager) -> dict[str, Any]:
+async def _facts(manager: Manager) -> Facts:
     row = await manager.get("READ", "container")
-    facts: dict[str, Any] = row["cluster"]
+    facts: Facts = row["cluster"]
     return facts
 
 
-async def _watch(manager: Manager, wanted: list[str]) -> dict[str, Any]:
+async def _watch(manager: Manager, wanted: list[str]) -> Facts:
     """Look at the cluster until it has the primaries that it is to have.
 
     Raises:

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from cogwork import __version__
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import (
     SET_SINCE,
@@ -34,6 +35,7 @@ from cogwork.cluster.declarations import (
     encode,
 )
 from cogwork.cluster.levels import FIRST_LEVEL, NotUnderstood
+from cogwork.cluster.members import MemberFacts
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.engine.contract import CaughtUp, FromOffset, Origin, Snapshot
@@ -636,6 +638,22 @@ class Cluster:
             return str(self._failure)
         behind = "" if self.is_current else self._problem or self._why_behind
         return behind or (self._identity.problem if self._identity is not None else "")
+
+    def member_facts(self, incarnation: int) -> MemberFacts:
+        """Return what this container says of itself as a member.
+
+        Args:
+            incarnation: Its start, in milliseconds since 1970 (UTC).
+        """
+        return MemberFacts(
+            incarnation=incarnation,
+            version=__version__,
+            next=self.next,
+            digest=self.declarations.digest,
+            is_current=self.is_current,
+            root=self._service.leader_of(STREAM) or "",
+            term=self._service.term_of(STREAM),
+        )
 
     def facts(self) -> dict[str, object]:
         """Return what is known, in plain values."""

@@ -33,6 +33,7 @@ from cogwork.replication.calls import GetIdentity, IdentityIs, StreamKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cogwork.cluster.members import MemberFacts
     from cogwork.replication.service import RaftService
 
 __all__ = ("Identity", "Kept", "init", "read_kept", "write_kept")
@@ -177,6 +178,7 @@ class Identity:
     Attributes:
         on_known: Called with the cluster's UUID when that is known, or is another one.
         on_refused: Called with the containers that nothing is to be taken from, or sent to.
+        tell_facts: Returns what the container says of itself as a member.
     """
 
     def __init__(
@@ -202,6 +204,7 @@ class Identity:
         self._foreign: dict[str, str] = {}
         self.on_known: Callable[[str], object] = _ignore
         self.on_refused: Callable[[set[str]], object] = _ignore
+        self.tell_facts: Callable[[], MemberFacts | None] = lambda: None
         self._unverified: set[str] = set()
         self._deciding = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -270,8 +273,9 @@ class Identity:
         """Answer another container."""
         kept = self._kept
         is_empty = kept.is_empty and self._folder is not None
+        facts = self.tell_facts() if call.wants_facts else None
         return IdentityIs(
-            call.number, kept.uuid, is_empty, kept.token, kept.founders, HIGHEST_LEVEL
+            call.number, kept.uuid, is_empty, kept.token, kept.founders, HIGHEST_LEVEL, facts
         )
 
     def start(self, service: RaftService) -> None:

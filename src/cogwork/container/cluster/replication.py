@@ -17,6 +17,7 @@ from cogwork.container.cluster.levels import Levels
 from cogwork.container.cluster.orbs import ClusteredOrb
 from cogwork.container.cluster.raft import FIRST_GROUP as RAFT_GROUP
 from cogwork.container.cluster.raft import ClusteredRaft
+from cogwork.container.cluster.roll_call import RollCall
 from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
 from cogwork.container.journals.records import FIRST_GROUP
@@ -116,6 +117,7 @@ class Replication:
         cluster: What is declared for all containers.
         raft: The engine.
         levels: Has the cluster's feature level rise.
+        roll_call: Asks all members how they are.
         is_in_use: Whether there is a data directory, or a cluster to be a part of.
     """
 
@@ -170,15 +172,13 @@ class Replication:
         self.cluster = Cluster(
             list(voters or [own]), self.service, following, self._identity, check
         )
+        self._identity.tell_facts = partial(self.cluster.member_facts, container.incarnation)
         self.levels = self._levels_of(container)
+        self.roll_call = self._roll_call_of(container)
         self._catch_up = CatchUp(self.cluster)
         self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
-            storage.wal.on_durable = self._durable
-            storage.wal.on_pressure = self._press
-            storage.on_low = partial(container.journals.low_space.take, storage.wal, self._press)
-            storage.on_full = self._take_space
-            storage.on_failure = self._take_failure
+            self._heed(storage)
         container.mesh.on_neighbour_down = self.service.lost
         container.mesh.datagrams.take = self.service.receive
         if self.is_in_use:
@@ -188,10 +188,28 @@ class Replication:
             container.engines.sharing = Sharing(self.cluster)
         container.engines.add(RAFT, self.raft)
 
+    def _heed(self, storage: Storage) -> None:
+        """Have the storage tell what is durable, and what it lacks."""
+        storage.wal.on_durable = self._durable
+        storage.wal.on_pressure = self._press
+        storage.on_low = partial(self._journals.low_space.take, storage.wal, self._press)
+        storage.on_full = self._take_space
+        storage.on_failure = self._take_failure
+
     def _levels_of(self, container: ReplicatedContainer) -> Levels:
         self.cluster.on_failure = partial(self._take_failure_of_cluster, container.fail)
         routes, identity = container.mesh.mesh.routes, self._identity
         return Levels(self.cluster, self.service, lambda: identity.uuid, lambda: routes.tree.costs)
+
+    def _roll_call_of(self, container: ReplicatedContainer) -> RollCall:
+        routes, identity = container.mesh.mesh.routes, self._identity
+        return RollCall(
+            self.cluster,
+            self.service,
+            uuid=lambda: identity.uuid,
+            linked=lambda: routes.tree.costs,
+            gone_since_s=lambda: routes.unreachable_since_s,
+        )
 
     def _refuse(self, carrier: Carrier, containers: set[str]) -> None:
         self.service.refused = containers

@@ -299,6 +299,13 @@ class View:
             raise ValueError("this container is in no cluster")
         await replication.raft.moves.move_primaries(voters)
 
+    async def cluster_status(self) -> dict[str, object]:
+        """Ask all members of the cluster how they are."""
+        replication = self._container.replication
+        if not replication.is_in_use:
+            raise ValueError("this container is in no cluster")
+        return await replication.roll_call.status()
+
     async def forget_member(self, name: str) -> None:
         """Have the feature level no longer wait for a container that is gone for good."""
         replication = self._container.replication

@@ -66,6 +66,15 @@ class Links:
             ) from None
         return Reply({}, 204)
 
+    def status(self, _request: Request, requester: Requester) -> Generator[bool, None, Reply]:
+        """Ask all members of the cluster how they are."""
+        demand(requester, ADDRESS)
+        return self._status()
+
+    def _status(self) -> Generator[bool, None, Reply]:
+        found = yield from finished(self._container, self._container.cluster_status())
+        return Reply(found)
+
     def primaries(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
         """Have the containers `replicas` hold what the cluster has declared."""
         demand(requester, ADDRESS)

@@ -245,6 +245,7 @@ def _of_operator(
         MESH: {
             **look,
             "LEAVE": links.leave,
+            "STATUS": links.status,
             "PRIMARIES": links.primaries,
             "FORGET": links.forget,
         },

@@ -1,0 +1,129 @@
+"""What a cluster's members say of themselves, and what an operator has to know of it.
+
+Pure: who is asked, and how, is the container's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ("Member", "MemberFacts", "State", "root_of", "spid_of", "warnings_of")
+
+PRIMARIES_MIN = 3
+"""A cluster with fewer primaries does not survive the loss of one."""
+
+State = Literal["active", "ready", "connected", "gone"]
+"""`active`: has all declarations; `ready`: answers, and is still reading them; `connected`: is
+linked, and does not answer; `gone`: cannot be reached."""
+
+
+class MemberFacts(msgspec.Struct, frozen=True, array_like=True):
+    """What a member says of itself.
+
+    Attributes:
+        incarnation: Its start, in milliseconds since 1970 (UTC).
+        version: Of Cogwork.
+        next: The offset of the declaration that it reads next.
+        digest: Of the declarations that it has.
+        is_current: Whether it has had all of them once.
+        root: Who leads the cluster, as far as it knows; empty for nobody.
+        term: In which it follows that one; 0 where it has no vote.
+    """
+
+    incarnation: int
+    version: str
+    next: int
+    digest: str
+    is_current: bool
+    root: str
+    term: int
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A member as another one sees it.
+
+    Attributes:
+        id: Its container id.
+        is_primary: Whether it has a vote.
+        state: How far its peer link and its copy of the declarations have come.
+        gone_s: For how many seconds it has been gone; None if it is not.
+        facts: What it says of itself; None if it does not answer.
+    """
+
+    id: str
+    is_primary: bool
+    state: State
+    gone_s: float | None = None
+    facts: MemberFacts | None = None
+
+
+def spid_of(incarnation: int, container_id: str) -> str:
+    """Return a member's SPID: its start and its id, so that the lower one is the senior.
+
+    Args:
+        incarnation: Its start, in milliseconds since 1970 (UTC).
+        container_id: Its id.
+    """
+    start = datetime.fromtimestamp(incarnation / 1000, UTC)
+    return f"{start:%Y%m%dT%H%M%S}.{incarnation % 1000:03d}Z-{container_id}"
+
+
+def root_of(members: Sequence[Member]) -> str:
+    """Return whom the members of the highest term take for the root; empty for nobody."""
+    known = [each.facts for each in members if each.facts is not None and each.facts.root]
+    return max(known, key=lambda each: each.term).root if known else ""
+
+
+def warnings_of(members: Sequence[Member]) -> list[str]:
+    """Say what an operator should know of a cluster, most pressing first."""
+    return [*_lost(members), *_too_few(members), *_differing(members)]
+
+
+def _lost(members: Sequence[Member]) -> Iterator[str]:
+    primaries = [each for each in members if each.is_primary]
+    silent = [each.id for each in members if each.facts is None]
+    answering = sum(each.facts is not None for each in primaries)
+    if answering * 2 <= len(primaries):
+        yield (
+            f"only {answering} of {len(primaries)} primaries answer: nothing can be declared until "
+            "a majority does"
+        )
+    elif not root_of(members):
+        yield "no root is known: the primaries are electing one"
+    if silent:
+        yield f"no answer from {', '.join(silent)}"
+
+
+def _too_few(members: Sequence[Member]) -> Iterator[str]:
+    count = sum(each.is_primary for each in members)
+    if count < PRIMARIES_MIN:
+        yield (
+            f"the cluster has {count} {'primary' if count == 1 else 'primaries'}: it takes "
+            f"{PRIMARIES_MIN} to survive the loss of one"
+        )
+    elif count % 2 == 0:
+        yield f"{count} primaries survive the loss of no more than {count - 1}: use an odd number"
+
+
+def _differing(members: Sequence[Member]) -> Iterator[str]:
+    facts = {each.id: each.facts for each in members if each.facts is not None}
+    versions = {each.version for each in facts.values()}
+    if len(versions) > 1:
+        told = ", ".join(f"{name} has {each.version}" for name, each in facts.items())
+        yield f"the versions differ: {told}"
+    # Members that are not equally far differ for a moment, and that is nothing to warn of.
+    places = Counter(each.next for each in facts.values())
+    for place in sorted(places):
+        names = [name for name, each in facts.items() if each.next == place]
+        if len({facts[name].digest for name in names}) > 1:
+            yield (
+                f"the declarations of {', '.join(names)} differ, although all have read {place} "
+                "records: this is a fault of Cogwork, please report it"
+            )

@@ -1,0 +1,120 @@
+"""How the members of a cluster are: each is asked, and what they say is put together for people."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cogwork.cluster.members import Member, root_of, spid_of, warnings_of
+from cogwork.plugin.engine.errors import ConsensusError
+from cogwork.replication.calls import GetIdentity, IdentityIs, StreamKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from cogwork.container.cluster.cluster import Cluster
+    from cogwork.replication.service import RaftService
+
+__all__ = ("RollCall",)
+
+ANSWER_TIMEOUT_S = 1.0
+
+NO_STREAM = StreamKey("")
+
+
+class RollCall:
+    """Owned by the container's replication."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        service: RaftService,
+        *,
+        uuid: Callable[[], str],
+        linked: Callable[[], Collection[str]],
+        gone_since_s: Callable[[], Mapping[str, float]],
+    ) -> None:
+        """Initialize it; it asks nobody yet.
+
+        Args:
+            cluster: Knows who votes, and who has ever been a member.
+            service: Carries the questions.
+            uuid: Returns the cluster's.
+            linked: Returns the containers that can be reached.
+            gone_since_s: Returns since when the others cannot, by the monotonic clock.
+        """
+        self._cluster = cluster
+        self._service = service
+        self._uuid = uuid
+        self._linked = linked
+        self._gone_since_s = gone_since_s
+
+    async def status(self) -> dict[str, object]:
+        """Ask all members; return plain values.
+
+        Returns:
+            `uuid`, `root`, `term`, `members` (each with `id`, `role`, `is_root`, `state`, `gone_s`,
+            `spid`, `incarnation`, `next`, `digest`, `version`) and `warnings`.
+        """
+        members = await self._ask_all()
+        root = root_of(members)
+        return {
+            "uuid": self._uuid(),
+            "root": root or None,
+            "term": max((each.facts.term for each in members if each.facts), default=0),
+            "members": [_row(each, root) for each in members],
+            "warnings": warnings_of(members),
+        }
+
+    async def _ask_all(self) -> list[Member]:
+        """Ask whoever is a member, or may be; primaries come first, in order of leader priority."""
+        voters, known = self._cluster.voters, self._cluster.declarations.supports
+        others = sorted({self._service.own, *self._linked(), *known} - {*voters})
+        names = [*voters, *others]
+        answers = await asyncio.gather(*map(self._ask, names))
+        return [
+            self._member(name, answer)
+            for name, answer in zip(names, answers, strict=True)
+            if name in voters or self._is_member(name, answer)
+        ]
+
+    def _is_member(self, name: str, answer: IdentityIs | None) -> bool:
+        """Tell a secondary from a container that is only linked."""
+        if answer is None:
+            return name in self._cluster.declarations.supports
+        return answer.uuid == self._uuid()
+
+    async def _ask(self, container: str) -> IdentityIs | None:
+        ask = partial(GetIdentity, wants_facts=True)
+        try:
+            return await self._service.ask(container, ask, IdentityIs, NO_STREAM, ANSWER_TIMEOUT_S)
+        except ConsensusError:
+            return None
+
+    def _member(self, name: str, answer: IdentityIs | None) -> Member:
+        is_primary = name in self._cluster.voters
+        facts = None if answer is None else answer.facts
+        if facts is not None:
+            return Member(name, is_primary, "active" if facts.is_current else "ready", None, facts)
+        if answer is not None or name in self._linked():
+            return Member(name, is_primary, "connected")
+        since_s = self._gone_since_s().get(name)
+        gone_s = None if since_s is None else max(0.0, self._service.now_s() - since_s)
+        return Member(name, is_primary, "gone", gone_s)
+
+
+def _row(member: Member, root: str) -> dict[str, object]:
+    facts = member.facts
+    return {
+        "id": member.id,
+        "role": "primary" if member.is_primary else "secondary",
+        "is_root": member.id == root,
+        "state": member.state,
+        "gone_s": member.gone_s,
+        "spid": None if facts is None else spid_of(facts.incarnation, member.id),
+        "incarnation": None if facts is None else facts.incarnation,
+        "next": None if facts is None else facts.next,
+        "digest": None if facts is None else facts.digest,
+        "version": None if facts is None else facts.version,
+    }

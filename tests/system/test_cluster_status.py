@@ -1,0 +1,109 @@
+"""`cogwork cluster status`, `promote` and `demote`, with members that are killed and come back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cogwork.cli.exit_codes import ExitCode
+
+from .meshes import Member, linked, meshed
+from .served import READY_TIMEOUT_S, done, ran, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDS = ("a", "b", "c", "d")
+EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("d", "b"), ("d", "c"))
+
+Members = dict[str, Member]
+
+
+def status(member: Member) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done("cluster", "status", member.url, "--json").stdout)
+    return found
+
+
+def rows(member: Member) -> dict[str, dict[str, Any]]:
+    return {each["id"]: each for each in status(member)["members"]}
+
+
+def is_well(member: Member) -> bool:
+    found = status(member)
+    return bool(found["root"]) and {each["state"] for each in found["members"]} == {"active"}
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[Members]:
+    """Run three primaries and a secondary."""
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    with meshed(tmp_path, IDS, EDGES, head=head) as members:
+        linked(members.values())
+        within(READY_TIMEOUT_S, lambda: is_well(members["a"]), "all members are active")
+        yield members
+
+
+def test_every_member_finds_the_same_cluster(members: Members) -> None:
+    found = [status(each) for each in members.values()]
+    assert [each["id"] for each in found[0]["members"]] == [*IDS]
+    assert [each["role"] for each in found[0]["members"]] == [*["primary"] * 3, "secondary"]
+    for key in ("uuid", "root", "term", "warnings"):
+        assert len({json.dumps(each[key]) for each in found}) == 1, key
+    spids = [{row["spid"] for row in each["members"]} for each in found]
+    assert all(each == spids[0] for each in spids)
+    assert found[0]["warnings"] == []
+
+
+def test_a_killed_member_is_gone_and_comes_back_as_a_younger_one(members: Members) -> None:
+    before = rows(members["a"])["c"]["spid"]
+    members["c"].kill()
+    within(READY_TIMEOUT_S, lambda: rows(members["a"])["c"]["state"] == "gone", "it is gone")
+    shown = done("cluster", "status", members["a"].url).stdout
+    assert "WARNING: no answer from c" in shown
+    assert "gone since" in shown
+    members["c"].start()
+    within(READY_TIMEOUT_S, lambda: is_well(members["a"]), "it is back")
+    assert rows(members["a"])["c"]["spid"] > before
+
+
+def test_a_secondary_is_promoted_and_a_primary_demoted(members: Members) -> None:
+    told = json.loads(done("cluster", "promote", members["a"].url, "d", "--json").stdout)
+    assert told["voters"] == ["a", "b", "c", "d"]
+    assert not told["moving"]
+    assert "use an odd number" in status(members["b"])["warnings"][0]
+    told = json.loads(done("cluster", "demote", members["b"].url, "a", "--json").stdout)
+    assert told["voters"] == ["b", "c", "d"]
+    assert rows(members["c"])["a"]["role"] == "secondary"
+    within(
+        READY_TIMEOUT_S,
+        lambda: status(members["a"])["root"] in ("b", "c", "d"),
+        "one of the primaries is the root",
+    )
+
+
+def test_a_change_that_leaves_no_majority_that_answers_is_refused(members: Members) -> None:
+    members["c"].kill()
+    within(READY_TIMEOUT_S, lambda: rows(members["a"])["c"]["state"] == "gone", "it is gone")
+    refused = ran("cluster", "demote", members["a"].url, "b")
+    assert refused.returncode == ExitCode.ERROR
+    assert "there would be no majority that answers: c does not; use --force" in refused.stderr
+    assert rows(members["a"])["b"]["role"] == "primary"
+
+
+def test_what_cannot_be_changed_is_said(members: Members) -> None:
+    again = ran("cluster", "promote", members["a"].url, "b")
+    assert again.returncode == ExitCode.ERROR
+    assert "b is a primary already" in again.stderr
+    none = ran("cluster", "demote", members["a"].url, "d")
+    assert none.returncode == ExitCode.ERROR
+    assert "d is no primary: these are a, b, c" in none.stderr
+    unknown = ran("cluster", "promote", members["a"].url, "elsewhere")
+    assert unknown.returncode != ExitCode.OK
+    assert "elsewhere" in unknown.stderr
+    assert "Traceback" not in unknown.stderr
