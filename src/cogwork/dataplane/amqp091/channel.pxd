@@ -1,19 +1,32 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.addresses.entry cimport AddressEntry
-from cogwork.dataplane.amqp091.wire cimport BasicWire
+from cogwork.dataplane.amqp091.wire cimport BasicWire, DirectChannel
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.message.basic cimport BasicParts
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
-from cogwork.dataplane.transport.ends cimport ReceivingEnd
 from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
 from cogwork.dataplane.transport.unsettled cimport Sent, UnsettledRing
 
 # The two name each other: this one is to be known before the other is read.
-cdef class BasicChannel(ReceivingEnd)
+cdef class BasicChannel(DirectChannel)
+
+
+# A message of at most so many octets is put together on the stack.
+cdef enum:
+    SMALL_BYTES = 4096
+
+# Where the parts of a published message stand in its frames.
+cdef struct Content:
+    octets route
+    uint32_t route_size
+    octets properties
+    uint32_t properties_size
+    octets body_frames
+    uint32_t body_size
 
 
 @cython.final
@@ -36,7 +49,7 @@ cdef class BasicConsumer(ConsumerEnd):
 
 
 @cython.final
-cdef class BasicChannel(ReceivingEnd):
+cdef class BasicChannel(DirectChannel):
     cdef readonly Core core
     cdef readonly BasicWire wire
     cdef UnsettledRing sent
@@ -47,9 +60,18 @@ cdef class BasicChannel(ReceivingEnd):
     cdef list starved
     cdef dict consumers
     cdef list outcomes
+    # Where messages go without asking the owner: by route, or by exchange alone.
+    cdef dict allowed
+    cdef bytes last_route
+    cdef AddressEntry last_entry
     # The message that is being routed, by its token, and what was said of it meanwhile.
     cdef uint64_t routed_token
     cdef int routed_code
+    cdef int64_t take_ack(self, octets data) except? -2
+    cdef int64_t take_publish(self, octets data, int64_t size) except? -2
+    cdef AddressEntry entry_for(self, octets route, uint32_t size, uint32_t exchange_size)
+    cdef int64_t measure_body(self, octets data, int64_t size, uint64_t body_size) noexcept
+    cdef int route_content(self, AddressEntry entry, Content* content) except -1
     cdef bint has_room(self) noexcept
     cdef int track(self, BasicConsumer consumer, Shipment* s) except -1
     cdef int settle_one(self, uint64_t tag, Verdict* verdict) except -1

@@ -10,14 +10,23 @@ A message goes out octet for octet as it was published; one of AMQP 1.0 is trans
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.amqp091.wire import INCOMPLETE, INDIRECT
 from cython.cimports.cogwork.dataplane.encoding.octets import (
     bytes_from,
+    load_u16,
+    load_u32,
+    load_u64,
     octets_of,
     store_u16,
     store_u32,
     store_u64,
 )
-from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT, find_basic_parts
+from cython.cimports.cogwork.dataplane.message.basic import (
+    BASIC_FORMAT,
+    BasicFacts,
+    find_basic_parts,
+    read_basic_facts,
+)
 from cython.cimports.cogwork.dataplane.queue.settlement import Settlement
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE, ship_from
 from cython.cimports.cogwork.dataplane.transport.shipment import (
@@ -26,10 +35,12 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
     MODIFIED,
     NOWHERE,
     RECEIVED,
+    fill_shipment,
     fill_verdict,
     state_of,
 )
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memcmp, memcpy
 
 from cogwork.dataplane.message.basic import pack_basic
 from cogwork.dataplane.message.basic_conversion import basic_from_amqp
@@ -42,6 +53,15 @@ UNLIMITED = cython.declare(uint32_t, 0x7FFFFFFF)
 FAILED_STATE = cython.declare(bytes, b"\x00\x53\x27\xc0\x02\x01\x41")
 """Modified, with delivery-failed: the item goes back to its place, marked, and the attempt counts."""
 
+DIRECT_BODY_MAX = cython.declare(uint64_t, 64 * 1024)
+"""A larger body is put together by Python: meanwhile the wire reads on."""
+
+ALLOWED_MAX = 4096
+"""Routes that are remembered for a channel; one more, and all are forgotten."""
+
+DAMAGED = cython.declare(int64_t, -2)
+"""Frames that are no body: Python says what is wrong with them."""
+
 SPAN_MAX = cython.declare(uint64_t, 1 << 31)
 """Of two delivery-tags that are further apart than this, nothing is known of the older one."""
 
@@ -50,6 +70,8 @@ HEADER = cython.declare(uint8_t, 2)
 BODY = cython.declare(uint8_t, 3)
 FRAME_END = cython.declare(uint8_t, 0xCE)
 FRAME_OVERHEAD = cython.declare(uint32_t, 8)
+BASIC_PUBLISH = cython.declare(cython.uint, 40)
+BASIC_ACK = cython.declare(cython.uint, 80)
 BASIC_DELIVER = cython.declare(uint32_t, 60 << 16 | 60)
 BASIC_GET_OK = cython.declare(uint32_t, 60 << 16 | 71)
 CONTENT_HEADER_BYTES = cython.declare(uint32_t, 12)
@@ -294,7 +316,9 @@ class BasicChannel:
         self.starved = []
         self.consumers = {}
         self.outcomes = []
+        self.allowed = {}
         self.core.register(self)
+        wire.map(self.handle, self)
 
     # -- what is published
 
@@ -340,6 +364,163 @@ class BasicChannel:
         finally:
             self.routed_token = 0
         return self.routed_code
+
+    def allow(self, entry: AddressEntry, exchange: bytes, key: bytes = None) -> None:
+        """Let messages go to an address without asking the owner, while the channel is direct.
+
+        It holds until the address has gone. Only plain messages go so: none that are mandatory or
+        immediate, that name a user or a pseudo-queue for replies, or are large or damaged.
+
+        Args:
+            entry: Where they go.
+            exchange: The exchange's name.
+            key: The routing key; None for all keys.
+        """
+        route: bytes = bytes((len(exchange),)) + exchange
+        if key is not None:
+            route += bytes((len(key),)) + key
+        if len(self.allowed) >= ALLOWED_MAX:
+            self.forget_allowed()
+        self.allowed[route] = entry
+
+    def forget_allowed(self) -> None:
+        """Have the owner asked about every message again."""
+        self.allowed.clear()
+        self.last_route = None
+        self.last_entry = None
+
+    def take_frames(self, data, size):
+        method: cython.uint = load_u16(data + 9)
+        if method == BASIC_ACK:
+            return self.take_ack(data)
+        return self.take_publish(data, size) if method == BASIC_PUBLISH else INDIRECT
+
+    def take_publish(self, data, size):
+        """Route the message that `data` begins with (§1.8.3.7, §4.2.6)."""
+        content: Content
+        facts: BasicFacts
+        entry: AddressEntry
+        body_size: uint64_t
+        taken: int64_t
+        header_size: int64_t
+        end: int64_t = cython.cast(int64_t, load_u32(data + 3)) + 7
+        exchange_end: int64_t = 14 + data[13]
+        at: int64_t
+        # Class, method and a reserved short come before the exchange; flags behind the key.
+        if end < 16 or data[end] != FRAME_END or exchange_end >= end - 1:
+            return INDIRECT
+        at = exchange_end + 1 + data[exchange_end]
+        if at != end - 1 or data[at] != 0:
+            return INDIRECT
+        content.route = data + 13
+        content.route_size = cython.cast(uint32_t, at - 13)
+        entry = self.entry_for(
+            content.route, content.route_size, cython.cast(uint32_t, exchange_end - 13)
+        )
+        if entry is None:
+            return INDIRECT
+        at = end + 1
+        if size - at < 7:
+            return INCOMPLETE
+        header_size = cython.cast(int64_t, load_u32(data + at + 3))
+        if (
+            data[at] != HEADER
+            or load_u16(data + at + 1) != self.handle
+            or header_size < CONTENT_HEADER_BYTES + 2
+            or header_size > self.wire.max_frame_in
+        ):
+            return INDIRECT
+        if size - at < header_size + FRAME_OVERHEAD:
+            return INCOMPLETE
+        if data[at + 7 + header_size] != FRAME_END or load_u32(data + at + 7) != 60 << 16:
+            return INDIRECT
+        body_size = load_u64(data + at + 11)
+        content.properties = data + at + 19
+        content.properties_size = cython.cast(uint32_t, header_size) - CONTENT_HEADER_BYTES
+        if body_size > DIRECT_BODY_MAX or not (
+            read_basic_facts(content.properties, content.properties_size, cython.address(facts))
+            and is_plain(cython.address(facts))
+        ):
+            return INDIRECT
+        at += header_size + FRAME_OVERHEAD
+        taken = self.measure_body(data + at, size - at, body_size)
+        if taken < 0:
+            return INDIRECT if taken == DAMAGED else INCOMPLETE
+        content.body_frames = data + at
+        content.body_size = cython.cast(uint32_t, body_size)
+        self.route_content(entry, cython.address(content))
+        return at + taken
+
+    def entry_for(self, route, size, exchange_size):
+        """Find where messages of a route may go; None where the owner has to say."""
+        entry: AddressEntry
+        found: bytes
+        if (
+            self.last_route is not None
+            and cython.cast(uint32_t, len(self.last_route)) == size
+            and memcmp(octets_of(self.last_route), route, size) == 0
+        ):
+            return self.last_entry if self.last_entry.index != NOWHERE else None
+        found = bytes_from(route, size)
+        entry = self.allowed.get(found)
+        if entry is None:
+            entry = self.allowed.get(bytes_from(route, exchange_size))
+        if entry is None or entry.index == NOWHERE:
+            return None
+        self.last_route = found
+        self.last_entry = entry
+        return entry
+
+    def measure_body(self, data, size, body_size):
+        """Return how many octets the frames of a body take; DAMAGED or INCOMPLETE."""
+        at: int64_t = 0
+        piece: uint32_t
+        while body_size:
+            if size - at < 7:
+                return INCOMPLETE
+            piece = load_u32(data + at + 3)
+            if (
+                data[at] != BODY
+                or load_u16(data + at + 1) != self.handle
+                or piece == 0
+                or piece > body_size
+            ):
+                return DAMAGED
+            if size - at < cython.cast(int64_t, piece) + FRAME_OVERHEAD:
+                return INCOMPLETE
+            if data[at + 7 + piece] != FRAME_END:
+                return DAMAGED
+            at += cython.cast(int64_t, piece) + FRAME_OVERHEAD
+            body_size -= piece
+        return at
+
+    def route_content(self, entry, content):
+        """Put a message into its stored form, and route it; nobody waits for its outcome."""
+        small: uint8_t[SMALL_BYTES]
+        message: cython.pointer(uint8_t) = small
+        size: uint32_t = content.route_size + 4 + content.properties_size + content.body_size
+        frames: uint32_t = 2
+        s: Shipment
+        if size > SMALL_BYTES:
+            message = cython.cast(cython.pointer(uint8_t), malloc(size))
+            if message == cython.NULL:
+                raise MemoryError("no room for a message")
+        try:
+            frames += put_content(message, content)
+            self.wire.frames_in += frames
+            self.core.frames_in += frames
+            self.deliveries += 1
+            fill_shipment(cython.address(s), message, size)
+            s.format = BASIC_FORMAT
+            s.settled = True
+            s.origin = self.wire.origin
+            s.via_index = self.index
+            s.via_generation = self.generation
+            entry.route(cython.address(s))
+        finally:
+            if message != small:
+                free(message)
+        return 0
 
     def resolve_outcome(self, token, verdict):
         if verdict.code == RECEIVED:
@@ -453,6 +634,27 @@ class BasicChannel:
         return 0
 
     # -- acknowledgements
+
+    def take_ack(self, data):
+        """Apply an acknowledgement (§1.8.3.13); an unknown tag is the owner's to refuse."""
+        verdict: Verdict
+        count: int64_t
+        tag: uint64_t = load_u64(data + 11)
+        if load_u32(data + 3) != 13 or data[20] != FRAME_END:
+            return INDIRECT
+        fill_verdict(cython.address(verdict), ACCEPTED, None)
+        if not data[19] & 1:
+            count = self.settle_one(tag, cython.address(verdict))
+        elif tag and not self.holds(tag):
+            return INDIRECT
+        else:
+            count = self.settle_up_to(tag if tag else self.last_tag, cython.address(verdict))
+        if count == 0:
+            return INDIRECT
+        self.wire.frames_in += 1
+        self.core.frames_in += 1
+        self.wake()
+        return 21
 
     def acknowledge(self, delivery_tag: int, multiple: bool, code: int, state: bytes = None) -> int:
         """Settle what was delivered, and let consumers have more.
@@ -582,7 +784,47 @@ class BasicChannel:
         for consumer in list(self.consumers.values()):
             consumer.end()
         self.starved = []
+        self.is_direct = False
+        self.forget_allowed()
+        if self.wire.channel_of(self.handle) is self:
+            self.wire.map(self.handle, None)
         self.core.unregister(self)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_plain(facts: cython.pointer(BasicFacts)) -> cython.bint:
+    """Return whether nothing in a property list has to be checked, or replaced, by the owner."""
+    if facts.has_user_id:
+        return False
+    return (
+        facts.reply_to_size <= 21 or memcmp(facts.reply_to + 1, b"amq.rabbitmq.reply-to", 21) != 0
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_content(p: cython.pointer(uint8_t), content: cython.pointer(Content)) -> uint32_t:
+    """Write a message's stored form; return how many frames its body had."""
+    frames: uint32_t = 0
+    left: uint32_t = content.body_size
+    piece: uint32_t
+    frame: octets = content.body_frames
+    memcpy(p, content.route, content.route_size)
+    p += content.route_size
+    store_u32(p, content.properties_size)
+    memcpy(p + 4, content.properties, content.properties_size)
+    p += 4 + content.properties_size
+    while left:
+        piece = load_u32(frame + 3)
+        memcpy(p, frame + 7, piece)
+        p += piece
+        frame += piece + FRAME_OVERHEAD
+        left -= piece
+        frames += 1
+    return frames
 
 
 @cython.cfunc

@@ -24,12 +24,15 @@ cdef struct BasicParts:
     octets body
     uint32_t body_size
 
-# What a store heeds in a property list: the message-id with its length before it, the octets of the
+# What is heeded in a property list: short strings with their length before them, the octets of the
 # table of headers without theirs.
 cdef struct BasicFacts:
     Header header
     octets message_id
     uint32_t message_id_size
+    octets reply_to
+    uint32_t reply_to_size
+    bint has_user_id
     octets headers
     uint32_t headers_size
 

@@ -33,9 +33,11 @@ SHORT_MAX = 255
 HAS_HEADERS = cython.declare(uint32_t, 1 << 13)
 HAS_DELIVERY_MODE = cython.declare(uint32_t, 1 << 12)
 HAS_PRIORITY = cython.declare(uint32_t, 1 << 11)
+HAS_REPLY_TO = cython.declare(uint32_t, 1 << 9)
 HAS_EXPIRATION = cython.declare(uint32_t, 1 << 8)
 HAS_MESSAGE_ID = cython.declare(uint32_t, 1 << 7)
 HAS_TIMESTAMP = cython.declare(uint32_t, 1 << 6)
+HAS_USER_ID = cython.declare(uint32_t, 1 << 4)
 UNKNOWN_FLAGS = cython.declare(uint32_t, 3)
 """Flags of properties, in the order in which these stand; the last two name none."""
 
@@ -83,13 +85,14 @@ def read_basic_facts(p, size, facts):
     clear_header(cython.address(facts.header))
     # Absent means the lowest priority (RabbitMQ), not the middle one of AMQP 1.0.
     facts.header.priority = 0
-    facts.message_id = facts.headers = cython.NULL
-    facts.message_id_size = facts.headers_size = 0
+    facts.message_id = facts.headers = facts.reply_to = cython.NULL
+    facts.message_id_size = facts.headers_size = facts.reply_to_size = 0
     if size < 2:
         return False
     flags = load_u16(p)
     if flags & UNKNOWN_FLAGS:
         return False
+    facts.has_user_id = flags & HAS_USER_ID != 0
     while flag > UNKNOWN_FLAGS:
         if flags & flag:
             start = at
@@ -102,6 +105,9 @@ def read_basic_facts(p, size, facts):
             elif flag == HAS_MESSAGE_ID:
                 facts.message_id = p + start
                 facts.message_id_size = at - start
+            elif flag == HAS_REPLY_TO:
+                facts.reply_to = p + start
+                facts.reply_to_size = at - start
         flag >>= 1
     return at == size
 
