@@ -18,6 +18,7 @@ from cogwork.amqp.message import SECTION_CODES, Header
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Described, Symbol, Timestamp, UInt, ULong, datetime_from_ms
 from cogwork.dataplane.encoding.codec import decode, encode
+from cogwork.plugin.basic_deaths import Death, basic_deaths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,6 +114,7 @@ def dead_letter(
     failures: int,
     *,
     died_ms: int,
+    target: str = "",
     letter: bytes | None = None,
 ) -> bytes:
     """Make a dead letter of a message.
@@ -124,6 +126,7 @@ def dead_letter(
         error: The encoded outcome of who rejected it; None where nobody did.
         failures: How many attempts had failed.
         died_ms: When it died, in milliseconds since 1970.
+        target: The address that it is sent to.
         letter: Which dead letter it is, where it may be sent again.
 
     Returns:
@@ -143,6 +146,8 @@ def dead_letter(
     said = _error_text(error)
     if said is not None:
         facts[ERROR] = said
+    ttl_ms = None if front.header is None else front.header.ttl
+    facts |= basic_deaths(front.annotations, Death(source, reason, died_ms, ttl_ms, target))
     if letter is not None:
         ids: dict[object, object] = {DEAD_LETTER_ID: letter}
         front.delivery_annotations = encode(Described(ULong(_DELIVERY_ANNOTATIONS), ids))

@@ -350,7 +350,7 @@ class VirtualHost:
         source = self._source_of(entry, message)
         try:
             died_ms = time.time_ns() // 1_000_000
-            made = dead_letter(message, source, reason, None, 0, died_ms=died_ms)
+            made = dead_letter(message, source, reason, None, 0, died_ms=died_ms, target=address)
             self._run(self, [Send(address, made)])
             return entry in self._dead_lettering
         finally:

@@ -86,7 +86,16 @@ class DeadLetterSender:
         number, reason, message, error, failures, died_ms = dead
         source = self._queue.address
         name = dead_letter_id(source, self._queue.store.shard, number)
-        letter = dead_letter(message, source, reason, error, failures, died_ms=died_ms, letter=name)
+        letter = dead_letter(
+            message,
+            source,
+            reason,
+            error,
+            failures,
+            died_ms=died_ms,
+            target=self._target,
+            letter=name,
+        )
         return Send(self._target, letter, partial(self._answered, number))
 
     def tick(self, now_s: float) -> None:

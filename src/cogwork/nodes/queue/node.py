@@ -338,7 +338,9 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return [
             Send(
                 target,
-                dead_letter(message, self.address, reason, error, failures, died_ms=died_ms),
+                dead_letter(
+                    message, self.address, reason, error, failures, died_ms=died_ms, target=target
+                ),
             )
             for reason, message, error, failures in dead
         ]
