@@ -87,6 +87,18 @@ def test_a_secondary_is_promoted_and_a_primary_demoted(members: Members) -> None
     )
 
 
+def test_a_primary_is_made_the_root(members: Members) -> None:
+    before = status(members["a"])
+    wanted = next(each for each in ("b", "c") if each != before["root"])
+    told = json.loads(done("cluster", "root", members["d"].url, wanted, "--json").stdout)
+    assert told["root"] == wanted
+    assert told["term"] > before["term"]
+    assert {status(each)["root"] for each in members.values()} == {wanted}
+    refused = ran("cluster", "root", members["a"].url, "d")
+    assert refused.returncode == ExitCode.ERROR
+    assert "d is no primary" in refused.stderr
+
+
 def test_a_change_that_leaves_no_majority_that_answers_is_refused(members: Members) -> None:
     members["c"].kill()
     within(READY_TIMEOUT_S, lambda: rows(members["a"])["c"]["state"] == "gone", "it is gone")

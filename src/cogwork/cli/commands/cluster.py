@@ -45,6 +45,9 @@ FORCE = click.option(
 
 WATCH_S = 1.0
 
+ROOT_TIMEOUT_S = 60.0
+"""A member that is first in line waits for 5 s, and longer after others took turns with it."""
+
 DIGEST_SHOWN = 12
 """Characters of a digest that people compare; JSON has all of it."""
 
@@ -237,6 +240,61 @@ def demote(url: str, container: str, *, force: bool, no_wait: bool, as_json: boo
         return [each for each in primaries if each != container]
 
     _change_by(url, demoted, force=force, no_wait=no_wait, as_json=as_json)
+
+
+@cluster.command("root")
+@click.argument("url", callback=single_url)
+@click.argument("container", metavar="ID")
+@click.option("--no-wait", is_flag=True, help="Return before it is the root.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def root(url: str, container: str, *, no_wait: bool, as_json: bool) -> None:
+    """Make a primary member the root.
+
+    It becomes the first in leader priority, and takes over once it has caught up and has been there
+    for some seconds; the root steps back in order, and nothing is lost by it.
+    """
+
+    async def work(client: Client) -> Facts:
+        manager = Manager(client)
+        status = await manager.get("STATUS", TYPE)
+        primaries = [each["id"] for each in status["members"] if each["role"] == "primary"]
+        if container not in primaries:
+            raise click.ClickException(
+                f"{container} is no primary: these are {', '.join(primaries)}; "
+                "`cogwork cluster promote` makes it one"
+            )
+        others = [each for each in primaries if each != container]
+        await _change(manager, [container, *others], waits=not no_wait)
+        return status if no_wait else await _watch_root(manager, container)
+
+    found = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps({key: found[key] for key in ("uuid", "root", "term")}))
+    elif found["root"] == container:
+        click.echo(visible(f"{container} is the root since term {found['term']}"))
+    else:
+        click.echo(visible(f"{container} is to be the root"))
+
+
+async def _watch_root(manager: Manager, container: str) -> Facts:
+    """Look at the cluster until a member is the root.
+
+    Raises:
+        click.ClickException: It has not become that for long.
+    """
+    end_s = time.monotonic() + ROOT_TIMEOUT_S
+    while True:
+        status = await manager.get("STATUS", TYPE)
+        if status["root"] == container:
+            return status
+        if time.monotonic() > end_s:
+            raise click.ClickException(
+                f"{container} is not the root after {ROOT_TIMEOUT_S:g} s, "
+                f"{status['root'] or 'nobody'} is; it takes over once it has caught up: see "
+                "`cogwork cluster status`"
+            )
+        await asyncio.sleep(LOOK_S)
 
 
 def _change_by(
