@@ -285,7 +285,7 @@ async def _watch_root(manager: Manager, container: str) -> Facts:
     """
     end_s = time.monotonic() + ROOT_TIMEOUT_S
     while True:
-        status = await manager.get("STATUS", TYPE)
+        status: Facts = await manager.get("STATUS", TYPE)
         if status["root"] == container:
             return status
         if time.monotonic() > end_s:
