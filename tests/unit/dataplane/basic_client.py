@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.amqp091.assembler import Assembler
+from cogwork.amqp091.assembler import Assembler, Command
 from cogwork.amqp091.content import BasicProperties, decode_properties, encode_properties
 from cogwork.amqp091.frames import FrameReader
 from cogwork.amqp091.methods import BasicDeliver, BasicGetOk
@@ -121,16 +121,21 @@ class BasicClient:
         self.core.flush()
         return count
 
-    def take(self) -> list[Arrival]:
+    def commands(self) -> list[Command]:
         """Return what has been written to the client since the last call."""
         self.core.flush()
         found = []
         for frame in self._reader.feed(self.wire.take_output()):
             assert len(frame.payload) + 8 <= self.frame_max
             command = self._assembler.feed(frame)
-            if command is None:
-                continue
-            method, content = command.method, command.content
+            if command is not None:
+                found.append(command)
+        return found
+
+    def take(self) -> list[Arrival]:
+        """Return what has been delivered since the last call."""
+        found = []
+        for method, content in self.commands():
             assert isinstance(method, BasicDeliver | BasicGetOk)
             assert content is not None
             found.append(

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.addresses.entry cimport AddressEntry
+from cogwork.dataplane.amqp091.confirms cimport Confirms
 from cogwork.dataplane.amqp091.wire cimport BasicWire, DirectChannel
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.encoding.octets cimport octets
@@ -60,6 +61,7 @@ cdef class BasicChannel(DirectChannel):
     cdef list starved
     cdef dict consumers
     cdef list outcomes
+    cdef Confirms confirms
     # Where messages go without asking the owner: by route, or by exchange alone.
     cdef dict allowed
     cdef bytes last_route

@@ -10,6 +10,7 @@ A message goes out octet for octet as it was published; one of AMQP 1.0 is trans
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.amqp091.confirms import REFUSED, TAKEN
 from cython.cimports.cogwork.dataplane.amqp091.wire import INCOMPLETE, INDIRECT
 from cython.cimports.cogwork.dataplane.encoding.octets import (
     bytes_from,
@@ -35,6 +36,7 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
     MODIFIED,
     NOWHERE,
     RECEIVED,
+    RELEASED,
     fill_shipment,
     fill_verdict,
     state_of,
@@ -61,6 +63,9 @@ ALLOWED_MAX = 4096
 
 DAMAGED = cython.declare(int64_t, -2)
 """Frames that are no body: Python says what is wrong with them."""
+
+IS_DIRECT = cython.declare(uint64_t, 1 << 62)
+"""Marks the token of a message that is confirmed without the owner; the rest is its number."""
 
 SPAN_MAX = cython.declare(uint64_t, 1 << 31)
 """Of two delivery-tags that are further apart than this, nothing is known of the older one."""
@@ -495,7 +500,7 @@ class BasicChannel:
         return at
 
     def route_content(self, entry, content):
-        """Put a message into its stored form, and route it; nobody waits for its outcome."""
+        """Put a message into its stored form, and route it."""
         small: uint8_t[SMALL_BYTES]
         message: cython.pointer(uint8_t) = small
         size: uint32_t = content.route_size + 4 + content.properties_size + content.body_size
@@ -512,7 +517,11 @@ class BasicChannel:
             self.deliveries += 1
             fill_shipment(cython.address(s), message, size)
             s.format = BASIC_FORMAT
-            s.settled = True
+            s.settled = self.confirms is None
+            if self.confirms is not None:
+                s.source_index = self.index
+                s.source_generation = self.generation
+                s.token = self.confirms.count() | IS_DIRECT
             s.origin = self.wire.origin
             s.via_index = self.index
             s.via_generation = self.generation
@@ -522,9 +531,35 @@ class BasicChannel:
                 free(message)
         return 0
 
+    # -- confirms
+
+    def start_confirms(self) -> None:
+        """Count the messages from now on, and confirm those that take their way without Python."""
+        if self.confirms is None:
+            self.confirms = Confirms(self.wire, self.handle)
+
+    def count_published(self) -> int:
+        """Return the number of a message that the owner publishes now; it confirms it itself."""
+        return self.confirms.count()
+
+    def confirm(self, number: int, is_taken: bool) -> None:
+        """Have the client told at the end of the batch what became of such a message.
+
+        Args:
+            number: As `count_published` gave it.
+            is_taken: Whether it was taken, or led nowhere; else it was refused.
+        """
+        self.confirms.note(number, TAKEN if is_taken else REFUSED)
+        self.core.put_off(self)
+
     def resolve_outcome(self, token, verdict):
         if verdict.code == RECEIVED:
             return KEEP
+        if token & IS_DIRECT:
+            is_taken: cython.bint = verdict.code == ACCEPTED or verdict.code == RELEASED
+            self.confirms.note(token & ~IS_DIRECT, TAKEN if is_taken else REFUSED)
+            self.core.put_off(self)
+            return SETTLE
         if token == self.routed_token:
             self.routed_code = verdict.code
         self.outcomes.append(
@@ -542,7 +577,7 @@ class BasicChannel:
                 self.owner.on_outcomes(outcomes)
             except Exception as error:
                 self.wire._blame(error)
-        return 0
+        return 0 if self.confirms is None else self.confirms.write_all()
 
     def hold(self, size_bytes, is_assembled):
         self.held_bytes += size_bytes
