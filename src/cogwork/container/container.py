@@ -20,7 +20,7 @@ from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import UInt
 from cogwork.config.exposure import clear_passwords
-from cogwork.container.cluster.declared_identities import DeclaredIdentities
+from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
@@ -110,7 +110,7 @@ class Container:
         attachments: Their links.
         node_shares: Whose its queues and streams are.
         mesh: The other containers.
-        identities: Its users, limits and more, those of the cluster among them.
+        cluster_settings: Its users, limits and more, those of the cluster among them.
         replication: Its replicas, and what it knows of the cluster.
         gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
@@ -179,10 +179,10 @@ class Container:
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
         self.replication = Replication(self)
-        self.identities = DeclaredIdentities(
+        self.cluster_settings = ClusterSettings(
             self.replication, lambda: self.configuration, self._take_declared
         )
-        self._access.are_all_known = lambda: self.identities.are_known
+        self._access.are_all_known = lambda: self.cluster_settings.are_known
         try:
             self._complete(worker)
         except BaseException:
@@ -260,7 +260,7 @@ class Container:
         self.security.open(self.vhosts[""])
         self.security.event("started", version=__version__)
         # Queues on disk are in them, and are opened next.
-        self._take_declared_vhosts(self.identities.merge(self.configuration))
+        self._take_declared_vhosts(self.cluster_settings.merge(self.configuration))
         self.replication.start()
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
@@ -309,7 +309,7 @@ class Container:
             arrow=old.arrow,
             gateways=old.gateways,
         )
-        merged = self.identities.merge(configuration)
+        merged = self.cluster_settings.merge(configuration)
         plans = plans_of(merged)
         revoked = self._access.replace(merged)
         listeners, problems = self._listeners.replaced(configuration.listeners)

@@ -402,7 +402,7 @@ class ContainerView(Protocol):
             ValueError: It is not gone, is a primary, or is not counted at all.
         """
 
-    def set_identity(
+    def set_setting(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> Awaitable[None]:
         """Declare something for all containers, or change it.
@@ -418,7 +418,7 @@ class ContainerView(Protocol):
             ConsensusError: It is not known whether it is, or it is not.
         """
 
-    def remove_identity(self, kind: str, name: str) -> Awaitable[bool]:
+    def remove_setting(self, kind: str, name: str) -> Awaitable[bool]:
         """Take something back, in all containers; tell whether it was there.
 
         Raises:

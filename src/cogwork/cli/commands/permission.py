@@ -10,7 +10,7 @@ from cogwork.cli.management.declared import Declared
 from cogwork.cli.options.certificates import certified
 from cogwork.cli.options.single_url import single_url
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.container.cluster.identities import permission_name
+from cogwork.container.cluster.settings import permission_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,13 +11,13 @@ from cogwork.config.errors import ConfigurationError
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
-from cogwork.container.cluster.identities import check
 from cogwork.container.cluster.identity import Identity
 from cogwork.container.cluster.levels import Levels
 from cogwork.container.cluster.orbs import ClusteredOrb
 from cogwork.container.cluster.raft import FIRST_GROUP as RAFT_GROUP
 from cogwork.container.cluster.raft import ClusteredRaft
 from cogwork.container.cluster.roll_call import RollCall
+from cogwork.container.cluster.settings import check
 from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
 from cogwork.container.journals.records import FIRST_GROUP

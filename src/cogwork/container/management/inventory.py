@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from cogwork.config.link_urls import BadLinkUrl, LinkUrl
-from cogwork.container.cluster.declared_identities import DeclaredIdentities
+from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.management import rows
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
@@ -88,10 +88,10 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
     of_mesh: dict[str, Collection] = {
         LINK: links_of(mesh),
         MESH: mesh_of(mesh, container.id),
-        USER: _identities(rows.USER, container, DeclaredIdentities.users),
-        PERMISSION: _identities(rows.PERMISSION, container, DeclaredIdentities.permissions),
+        USER: _settings(rows.USER, container, ClusterSettings.users),
+        PERMISSION: _settings(rows.PERMISSION, container, ClusterSettings.permissions),
         VHOST: _vhosts(container),
-        LIMIT: _identities(rows.LIMIT, container, partial(_limits, container)),
+        LIMIT: _settings(rows.LIMIT, container, partial(_limits, container)),
     }
     return {
         "container": _containers(container),
@@ -106,13 +106,13 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
     }
 
 
-def _identities(
+def _settings(
     attributes: tuple[str, ...],
     container: Container,
-    members_of: Callable[[DeclaredIdentities], Iterator[Row]],
+    members_of: Callable[[ClusterSettings], Iterator[Row]],
 ) -> Entities[Row]:
     def members() -> Iterator[Row]:
-        return members_of(container.identities)
+        return members_of(container.cluster_settings)
 
     return Entities(
         attributes,
@@ -123,10 +123,10 @@ def _identities(
     )
 
 
-def _limits(container: Container, identities: DeclaredIdentities) -> Iterator[Row]:
+def _limits(container: Container, settings: ClusterSettings) -> Iterator[Row]:
     """Yield the limits, each with who has most of it, and how much."""
     uses = container.uses()
-    for row in identities.limits():
+    for row in settings.limits():
         use = uses.get(str(row["name"]))
         most, holder = (None, None) if use is None else (use.has, use.holder.name)
         yield {**row, "most": most, "holder": holder}
@@ -134,7 +134,7 @@ def _limits(container: Container, identities: DeclaredIdentities) -> Iterator[Ro
 
 def _vhosts(container: Container) -> Entities[str]:
     def members() -> Iterator[str]:
-        return container.identities.vhosts()
+        return container.cluster_settings.vhosts()
 
     def get(name: str) -> str | None:
         return name if name in members() else None

@@ -343,7 +343,7 @@ def vhost_row(container: Container, name: str) -> Row:
     clients = container.peers.connections.values()
     return {
         "name": name,
-        "origin": container.identities.origin_of_vhost(name),
+        "origin": container.cluster_settings.origin_of_vhost(name),
         "connections": sum(client.vhost is vhost for client in clients),
         "addresses": 0 if vhost is None else len(vhost.space.entries),
     }

@@ -313,15 +313,15 @@ class View:
             raise ValueError("this container is in no cluster")
         await replication.levels.forget(name)
 
-    async def set_identity(
+    async def set_setting(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> None:
         """Declare something for all containers, or change it."""
-        await self._container.identities.set(kind, name, options, is_new=is_new)
+        await self._container.cluster_settings.set(kind, name, options, is_new=is_new)
 
-    async def remove_identity(self, kind: str, name: str) -> bool:
+    async def remove_setting(self, kind: str, name: str) -> bool:
         """Take something back, in all containers; tell whether it was there."""
-        return await self._container.identities.remove(kind, name)
+        return await self._container.cluster_settings.remove(kind, name)
 
     async def demand_rooms(self, options: Mapping[str, object]) -> None:
         """See that the containers which are to hold something new can do so."""

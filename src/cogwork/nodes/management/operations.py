@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.consumers import Consumers
-from cogwork.nodes.management.identities import Identities
 from cogwork.nodes.management.links import Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
 from cogwork.nodes.management.request import Reply
+from cogwork.nodes.management.settings import SettingOperations
 from cogwork.nodes.management.streams import Streams
 from cogwork.nodes.management.waiting import NOT_KNOWN_YET, UNAVAILABLE
 from cogwork.plugin.management import (
@@ -232,10 +232,10 @@ def _of_operator(
     container: ContainerView, look: Mapping[str, Handler]
 ) -> dict[str, dict[str, Handler]]:
     """List the operations on what is the whole container's, or the cluster's."""
-    links, identities = Links(container), Identities(container)
-    create: dict[str, Handler] = {"CREATE": identities.create}
-    update: dict[str, Handler] = {"UPDATE": identities.update}
-    delete: dict[str, Handler] = {"DELETE": identities.delete}
+    links, settings = Links(container), SettingOperations(container)
+    create: dict[str, Handler] = {"CREATE": settings.create}
+    update: dict[str, Handler] = {"UPDATE": settings.update}
+    delete: dict[str, Handler] = {"DELETE": settings.delete}
     return {
         LINK: {**look, "CREATE": links.create, "DELETE": links.delete},
         USER: {**look, **create, **update, **delete},

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     Steps = Generator[bool, None, Reply]
 
-__all__ = ("Identities",)
+__all__ = ("SettingOperations",)
 
 KINDS = {USER: "user", PERMISSION: "permission", VHOST: "vhost", LIMIT: "limit"}
 
 
-class Identities:
+class SettingOperations:
     """The operations on what is set in a cluster: for whoever may manage `$management`."""
 
     def __init__(self, container: ContainerView) -> None:
@@ -48,7 +48,7 @@ class Identities:
         options = request.attributes()
         yield from known(container, lambda: False)
         yield from assured(container, name)
-        yield from finished(container, container.set_identity(kind, name, options, is_new=is_new))
+        yield from finished(container, container.set_setting(kind, name, options, is_new=is_new))
         row = container.collections[request.type].find(name)
         return Reply(row, 201 if is_new else 200)
 
@@ -60,7 +60,7 @@ class Identities:
     def _delete(self, request: Request) -> Steps:
         name, kind, container = request.required_name(), KINDS[request.type], self._container
         yield from known(container, lambda: False)
-        work = container.remove_identity(kind, name)
+        work = container.remove_setting(kind, name)
         if not (yield from deleted(container, name, work)):
             raise ManagementError(NOT_FOUND, f"the cluster has no {kind} {name!r:.200}")
         return Reply({}, 204)

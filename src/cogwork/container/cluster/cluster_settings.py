@@ -20,8 +20,8 @@ from cogwork.container.cluster.declared_limits import (
     declared_user_limits,
     problem_of_limit,
 )
-from cogwork.container.cluster.identities import merged, permission_name, with_vhosts
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
+from cogwork.container.cluster.settings import merged, permission_name, with_vhosts
 from cogwork.container.connections.shares import own_limit_name
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from cogwork.container.cluster.replication import Replication
     from cogwork.plugin.management import Row
 
-__all__ = ("DeclaredIdentities",)
+__all__ = ("ClusterSettings",)
 
 SHADOWED = "the cluster's user of this name has no effect here"
 
 log = logging.getLogger("cogwork")
 
 
-class DeclaredIdentities:
+class ClusterSettings:
     """Owned by the container."""
 
     def __init__(

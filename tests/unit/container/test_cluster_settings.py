@@ -28,8 +28,8 @@ from cogwork.config.limits import UserLimits
 from cogwork.config.password_hash import hash_password
 from cogwork.config.settings import Configuration, Limits, Queue, User, Vhost
 from cogwork.container.cluster.declared_limits import problem_of_limit
-from cogwork.container.cluster.identities import check, merged, permission_name
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
+from cogwork.container.cluster.settings import check, merged, permission_name
 from cogwork.container.security.permissions import permissions_of
 
 if TYPE_CHECKING:
