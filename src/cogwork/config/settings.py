@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field, structs
 
 from cogwork.amqp.redirect import Host
+from cogwork.config.amqp091_settings import Amqp091Options
 from cogwork.config.limits import Count, Limits, Positive, UserLimits
 from cogwork.config.mesh_settings import Link, MeshOptions
 from cogwork.config.oauth_settings import OAuth
@@ -25,6 +26,7 @@ from cogwork.tls.identity import IdentityFrom
 
 __all__ = (
     "Address",
+    "Amqp091Options",
     "Anonymous",
     "Arrow",
     "Audit",
@@ -485,6 +487,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         security_log: `[security_log]`; None writes none.
         engines: `[[engine]]`.
         nodes: `[[node]]`.
+        amqp091: `[amqp091]`.
         arrow: `[arrow]`.
         gateways: `[gateway.NAME]`: options, handed to the gateway as they are.
         limits: `[limits]`.
@@ -513,6 +516,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     security_log: SecurityLogOptions | None = None
     engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
+    amqp091: Amqp091Options = field(default_factory=Amqp091Options)
     arrow: Arrow = field(default_factory=Arrow)
     gateways: dict[str, dict[str, Any]] = field(default_factory=dict, name="gateway")
     limits: Limits = field(default_factory=Limits)

@@ -42,6 +42,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,
+    "`[amqp091]`": settings.Amqp091Options,
     "`[arrow]`": settings.Arrow,
     "`[limits]`": Limits,
 }
@@ -90,7 +91,8 @@ def default_in_words(struct: type[msgspec.Struct], each: msgspec.inspect.Field) 
     """Return what holds where the key is left out."""
     if struct is settings.User and each.encode_name == "permissions":
         return "`[]`"
-    if struct is settings.Configuration and each.encode_name in ("mesh", "cluster", "arrow"):
+    is_table = each.encode_name in ("amqp091", "arrow", "cluster", "mesh")
+    if struct is settings.Configuration and is_table:
         return "as below"
     if each.encode_name in IN_WORDS:
         return IN_WORDS[each.encode_name]
