@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from cogwork.config.limits import Limits
     from cogwork.container.connections.shares import OwnLimits, Use
 
-__all__ = ("FROM_AFAR", "LIMITED_KINDS", "Makers", "NodeShares")
+__all__ = ("BINDINGS", "EXCHANGES", "FROM_AFAR", "LIMITED_KINDS", "Makers", "NodeShares")
 
 LIMITED_KINDS = ("queue", "stream")
 """Kinds of nodes that count."""
 
-COUNTED = (*LIMITED_KINDS, "exchange", "binding")
-"""Whatever counts: exchanges and bindings are no nodes of their own."""
+EXCHANGES, BINDINGS = "exchanges", "bindings"
+"""What counts and is no node: one node has all exchanges of a virtual host."""
 
 Makers = tuple[Holder, ...]
 """For whom something is made: the container among them, or nobody where it is never refused."""
@@ -49,7 +49,8 @@ class NodeShares:
         Args:
             limits: How many there may be.
         """
-        self._tallies = {kind: Tally(f"{kind}s") for kind in COUNTED}
+        self._tallies = {kind: Tally(f"{kind}s") for kind in LIMITED_KINDS}
+        self._tallies |= {what: Tally(what) for what in (EXCHANGES, BINDINGS)}
         self._rate = Rate()
         self.limit(limits)
 

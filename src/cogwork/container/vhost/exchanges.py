@@ -15,6 +15,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cogwork.container.connections.node_shares import BINDINGS, EXCHANGES
 from cogwork.container.vhost.declared_exchange import DeclaredExchange
 from cogwork.plugin.exchange_types import PluginError, exchange_type
 from cogwork.plugin.node import Refused
@@ -202,7 +203,7 @@ class Exchanges:
             self._demand_equal(there, wanted)
             return False
         self._demand_name(name)
-        self._demand_share(EXCHANGE, makers)
+        self._demand_share(EXCHANGES, makers)
         self._add(wanted, makers)
         if durable and self._kept is not None:
             self._write(partial(self._kept.declare, wanted), partial(self._give_up, name))
@@ -228,7 +229,7 @@ class Exchanges:
         self._declared[name] = exchange
         if name not in PREDECLARED:
             self._makers[name] = makers
-            self._shares.take(EXCHANGE, makers)
+            self._shares.take(EXCHANGES, makers)
         self._node.changed()
 
     def _matcher_of(self, exchange: DeclaredExchange) -> ExchangeType:
@@ -275,7 +276,7 @@ class Exchanges:
             self._count_no_longer(name, binding)
         lost = self._graph.remove(name)
         self._node.removed(name, self._take_out(lambda address: self._is_of(name, address)))
-        self._shares.give_back(EXCHANGE, self._makers.pop(name, ()))
+        self._shares.give_back(EXCHANGES, self._makers.pop(name, ()))
         return lost
 
     def _is_of(self, name: str, address: str) -> bool:
@@ -314,13 +315,13 @@ class Exchanges:
         binding = Binding(destination, key, dict(arguments or {}))
         if self._graph.find(source, binding) is not None:
             return False
-        self._demand_share("binding", makers)
+        self._demand_share(BINDINGS, makers)
         try:
             self._graph.bind(source, binding)
         except InvalidBinding as error:
             raise ExchangeError(PRECONDITION_FAILED, str(error)) from error
         self._binding_makers[source, binding] = makers
-        self._shares.take("binding", makers)
+        self._shares.take(BINDINGS, makers)
         self._node.changed()
         if self._kept is not None and self._is_durable(source, destination):
             self._write(
@@ -411,7 +412,7 @@ class Exchanges:
     def _count_no_longer(self, source: str, binding: Binding) -> None:
         makers = self._binding_makers.pop((source, binding), None)
         if makers is not None:
-            self._shares.give_back("binding", makers)
+            self._shares.give_back(BINDINGS, makers)
 
     def _is_durable(self, source: str, destination: Destination) -> bool:
         if not self._declared[source].durable:
