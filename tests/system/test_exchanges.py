@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
+from cogwork.config.password_hash import hash_password
 from cogwork.config.reading import parse, with_options
 from cogwork.container.container import Container
 from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
@@ -317,3 +318,65 @@ async def test_what_is_durable_is_there_after_a_restart(tmp_path: Path) -> None:
         exchanges.bind("kept", queue("disk"), b"x")
         assert await send(client, "exchange/kept/x", "1") == "accepted"
         assert await held(client, "disk") == ["1"]
+
+
+@story
+async def test_addresses_of_rabbitmq_mean_the_same(tmp_path: Path) -> None:
+    async with running() as (exchanges, client):
+        exchanges.declare("a/b", "direct")
+        async with client.consume("/queues/q%2F1"):
+            pass
+        exchanges.bind("a/b", queue("q/1"), "clé/1".encode())
+        assert await send(client, "/exchanges/a%2Fb/cl%C3%A9%2F1", "1") == "accepted"
+        assert await send(client, "/exchanges/a%2Fb", "2", subject="clé/1") == "accepted"
+        assert await send(client, "/queues/q%2F1", "3") == "accepted"
+        async with client.publisher(None) as publisher:
+            await publisher.send(cogwork.Message("4", to="/exchanges/a%2Fb/cl%C3%A9%2F1"))
+            await publisher.send(cogwork.Message("5", to="/queues/q%2F1"))
+            with pytest.raises(cogwork.Rejected, match="does not decode to UTF-8"):
+                await publisher.send(cogwork.Message("6", to="/queues/%FF"))
+        told = await send(client, "/exchanges/%FF", "7")
+        assert "does not decode to UTF-8" in told
+        assert await held(client, "q/1") == ["1", "2", "3", "4", "5"]
+
+
+PERMISSIONS = """
+[[user]]
+name = "ann"
+password_hash = "{password}"
+
+[[user.permissions]]
+address = "exchange/logs"
+rights = ["send"]
+
+[[user.permissions]]
+address = "queue/q"
+rights = ["send", "receive"]
+"""
+
+
+@story
+async def test_a_permission_at_an_exchange_holds_for_all_of_its_keys() -> None:
+    text = PERMISSIONS.format(password=hash_password("secret"))
+    settings = with_options(parse(text, "test"), "here", ("127.0.0.1:0",))
+    container = Container(settings)
+    await container.start()
+    exchanges = container.vhosts[""].exchanges
+    container.vhosts[""].entry_of("queue/q")
+    for name in ("logs", "other"):
+        exchanges.declare(name, "topic")
+        exchanges.bind(name, queue("q"), b"#")
+    url = container.endpoints[0].replace("://", "://ann:secret@")
+    try:
+        async with cogwork.connect(url) as client:
+            for address in ("exchange/logs/a.b", "/exchanges/logs/a.b", "exchange/logs"):
+                assert await send(client, address, address) == "accepted"
+            assert "no permission to send" in await send(client, "exchange/other/a.b", "no")
+            async with client.publisher(None) as publisher:
+                await publisher.send(cogwork.Message("yes", to="/exchanges/logs/x"))
+                for address in ("/exchanges/other/x", "exchange/other/x", "exchange/logs.x/y"):
+                    with pytest.raises(cogwork.Rejected, match="no permission to send"):
+                        await publisher.send(cogwork.Message("no", to=address))
+            assert len(await held(client, "q")) == 4
+    finally:
+        await container.stop(drain_timeout_s=0)

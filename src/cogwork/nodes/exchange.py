@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp091.content import decode_properties, encode_properties
@@ -23,6 +22,7 @@ from cogwork.dataplane.message.messages import Message
 from cogwork.plugin.capabilities import Exchanging
 from cogwork.plugin.effects import Detach
 from cogwork.plugin.node import Refused
+from cogwork.router.exchanges.addresses import exchange_address, name_in
 from cogwork.router.exchanges.binding import Routed
 from cogwork.router.exchanges.graph import DEFAULT, ExchangeGraph
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from cogwork.plugin.node import NodeContext, Subscription
 
 __all__ = ("ExchangeNode",)
-
-DEFAULT_NAME = "amq.default"
-"""What the default exchange is called where a name is needed, as in RabbitMQ."""
 
 Found = tuple[list[AddressEntry], bool]
 
@@ -70,8 +67,7 @@ class ExchangeNode(Exchanging):
 
     def address(self, name: str) -> str:
         """Return the address of an exchange."""
-        quoted = (name or DEFAULT_NAME).replace("%", "%25").replace("/", "%2F")
-        return f"{self._prefix}/{quoted}"
+        return exchange_address(name, self._prefix)
 
     def split(self, address: str) -> tuple[str, bytes | None]:
         """Return the exchange that an address names, and the routing key if it names one.
@@ -83,8 +79,7 @@ class ExchangeNode(Exchanging):
         if not quoted:
             text = f"{address!r:.200} names no exchange: {self._prefix}/NAME or .../NAME/KEY"
             raise Refused(text, Condition.INVALID_FIELD)
-        name = unquote(quoted, errors="surrogateescape")
-        return (DEFAULT if name == DEFAULT_NAME else name), (key.encode() if slash else None)
+        return name_in(quoted), (key.encode() if slash else None)
 
     def entry(self, address: str) -> AddressEntry:
         """Return where messages to an exchange come in.

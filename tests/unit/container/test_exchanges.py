@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hosted import LISTEN, Hosted
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.container.vhost.exchanges import Exchanges
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 QUEUE_Q = Destination(QUEUE, "q")
 EXCHANGE_X = Destination(EXCHANGE, "x")
@@ -29,7 +30,7 @@ def exchanges() -> Exchanges:
     return hosted().exchanges
 
 
-def hosted(**limits: int) -> Any:
+def hosted(**limits: int) -> VirtualHost:
     """Return a virtual host with a queue `q`."""
     configuration = Configuration(id="hosted", listeners=[LISTEN], limits=Limits(**limits))
     vhost = Hosted(configuration).container.vhosts[""]

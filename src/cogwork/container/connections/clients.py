@@ -14,6 +14,7 @@ from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.vhost.reply_addresses import is_reply_address
 from cogwork.io.networks import PeerName
 from cogwork.plugin.node import Refused
+from cogwork.router.exchanges.addresses import without_key
 from cogwork.router.own_addresses import missing
 
 if TYPE_CHECKING:
@@ -122,11 +123,12 @@ class ClientContext:
         """
         if right == "send" and is_reply_address(address):
             return True
+        address = without_key(address)
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
 
     def is_denied(self, right: Right, address: str) -> bool:
         """Return whether a right is denied to it, whatever it may do otherwise."""
-        return self.permissions.denies(right, address, self.vhost.name or None)
+        return self.permissions.denies(right, without_key(address), self.vhost.name or None)
 
     def demand_any(self, right: Right) -> None:
         """Check that it may do anything at all, for what needs no permission of its own.

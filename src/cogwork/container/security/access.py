@@ -25,6 +25,7 @@ from cogwork.container.security.permissions import (
 from cogwork.container.security.revocation import revoked_logins, why_expired
 from cogwork.container.security.verifiers import Verifiers, kept_secret
 from cogwork.container.vhost.reply_addresses import is_reply_address
+from cogwork.router.exchanges.addresses import rabbitmq_address, without_key
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.sasl.mechanisms import MECHANISMS
 from cogwork.sasl.sides import Challenge, Failure, ServerContext, Success, TokenError
@@ -72,7 +73,7 @@ class Permits(dict[bytes, bool]):
         if len(address) > ADDRESS_BYTES_MAX:  # it leads nowhere
             return False
         name = address.decode(errors="replace")
-        allowed = is_reply_address(name) or self._permissions.allows("send", name, self._vhost)
+        allowed = is_reply_address(name) or self._allows(name)
         if not allowed and not self._has_told:
             self._has_told = True  # once: addresses are whatever a client makes up
             log.warning(
@@ -86,6 +87,13 @@ class Permits(dict[bytes, bool]):
             self._bytes_left -= size_bytes
             self[address] = allowed
         return allowed
+
+    def _allows(self, name: str) -> bool:
+        try:
+            address = without_key(rabbitmq_address(name))
+        except ValueError:  # it leads nowhere, too
+            return False
+        return self._permissions.allows("send", address, self._vhost)
 
 
 PERMITS_BYTES_MAX = 1 << 20

@@ -17,6 +17,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution, is_default
+from cogwork.router.exchanges.addresses import rabbitmq_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
-__all__ = ("address_meant", "address_said", "wants_topic")
+__all__ = ("address_meant", "address_named", "address_said", "wants_topic")
 
 QUEUES = frozenset({Symbol("queue"), Symbol("temporary-queue")})
 TOPICS = frozenset({Symbol("topic"), Symbol("temporary-topic")})
@@ -44,8 +45,9 @@ def address_meant(address: str, capabilities: tuple[Symbol, ...], vhost: Virtual
         vhost: Where it is.
 
     Raises:
-        Refused: The address is of another kind than the client says.
+        Refused: The address is of another kind than the client says, or cannot be decoded.
     """
+    address = address_named(address)
     is_queue, is_topic = not QUEUES.isdisjoint(capabilities), wants_topic(capabilities)
     if not is_queue and not is_topic:
         return address
@@ -66,6 +68,18 @@ def address_meant(address: str, capabilities: tuple[Symbol, ...], vhost: Virtual
         )
         raise Refused(text, Condition.PRECONDITION_FAILED)
     return address
+
+
+def address_named(address: str) -> str:
+    """Return the address that a client means which writes it as for RabbitMQ 4.
+
+    Raises:
+        Refused: It cannot be decoded.
+    """
+    try:
+        return rabbitmq_address(address)
+    except ValueError as error:
+        raise Refused(str(error), Condition.INVALID_FIELD) from error
 
 
 def address_said(vhost: VirtualHost, address: bytes, is_topic: bool) -> bytes:

@@ -19,6 +19,7 @@ from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Rejected
 from cogwork.container.connections.node_shares import FROM_AFAR
+from cogwork.container.vhost.terminus_kinds import address_named
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _name_in(address: bytes | None) -> str:
     """Return the address of a message.
 
     Raises:
-        Refused: It has none.
+        Refused: It has none, or one that cannot be decoded.
     """
     if address is None:
         text = "the message names no address: a sender without one needs `to` in each message"
@@ -114,7 +115,7 @@ def _name_in(address: bytes | None) -> str:
         text = "the message's `to` cannot be read: it is empty, or the sections are malformed"
         raise Refused(text, Condition.INVALID_FIELD)
     try:
-        return address.decode()
+        return address_named(address.decode())
     except UnicodeDecodeError as error:
         text = f"the message's `to` is not UTF-8: {address[:64]!r}"
         raise Refused(text, Condition.DECODE_ERROR) from error

@@ -19,7 +19,7 @@ from cogwork.container.vhost.exclusive import Holders
 from cogwork.container.vhost.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.container.vhost.temporary import TemporaryNodes
-from cogwork.container.vhost.terminus_kinds import address_said
+from cogwork.container.vhost.terminus_kinds import address_named, address_said
 from cogwork.dataplane.addresses.entry import (
     BALANCED_CODE,
     CLOSEST_CODE,
@@ -380,7 +380,7 @@ class VirtualHost:
     def _resolve(self, address: bytes) -> AddressEntry | None:
         """Find the entry for a message's `to`; None where it leads nowhere."""
         try:
-            name, rule = self.rule_of(address.decode())
+            name, rule = self.rule_of(address_named(address.decode()))
             if self.reach is not None:
                 if name.startswith(REPLY_PREFIX):
                     return self.reach.reply_routes.entry_of(name)
