@@ -20,6 +20,7 @@ from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import UInt
 from cogwork.config.exposure import clear_passwords
+from cogwork.container.amqp091.peers import BasicPeers
 from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.queue_replicas import QueueReplicas
@@ -106,6 +107,7 @@ class Container:
         queues: Its part in replicated queues.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
+        basic_peers: The host of those by AMQP 0-9-1.
         watermark: Whether memory is so short that publishers wait.
         attachments: Their links.
         node_shares: Whose its queues and streams are.
@@ -151,10 +153,11 @@ class Container:
             vhosts=self.vhosts,
             limits=self.limits,
         )
+        self.basic_peers = self._make_basic_peers(prefix)
         self._listeners = Listeners(self.peers)
         self._effects = EffectRunner(self.core, self.outgoing)
         self._memory = Memory()
-        self.watermark = Watermark(self.attachments.block)
+        self.watermark = Watermark(self._block)
         engines = {each.name: each.options for each in configuration.engines}
         self.engines = EngineHosts(self.id, engines)
         has_disk = configuration.data_dir is not None
@@ -166,8 +169,7 @@ class Container:
             self.vhosts,
             has_cluster=has_disk or configuration.cluster.primaries is not None,
         )
-        has_telemetry = configuration.telemetry is not None
-        self._audits = Audits(self.id, configuration.audits, times_items=has_telemetry)
+        self._audits = _audits_of(self.id, configuration)
         self._ticks = 0
         self._dear: list[tuple[OutgoingLink, DearSelectorError]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -208,6 +210,22 @@ class Container:
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
         options = configuration.telemetry
         self._heartbeat = None if options is None else Heartbeat(self, options)
+
+    def _make_basic_peers(self, reply_prefix: str) -> BasicPeers:
+        return BasicPeers(
+            self.core,
+            self.id,
+            self._access,
+            self.peers,
+            vhosts=self.vhosts,
+            options=self.configuration.amqp091,
+            reply_prefix=reply_prefix,
+        )
+
+    def _block(self, are_blocked: bool) -> None:
+        """Have clients send nothing for a while, or again."""
+        self.attachments.block(are_blocked)
+        self.basic_peers.block(are_blocked)
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
@@ -313,7 +331,8 @@ class Container:
         plans = plans_of(merged)
         revoked = self._access.replace(merged)
         listeners, problems = self._listeners.replaced(configuration.listeners)
-        self.peers.permit_anew(revoked)
+        self.basic_peers.options = configuration.amqp091
+        self._permit_anew(revoked)
         problems += self.mesh.diallers.renew(links)
         self.mesh.diallers.allow(_places_of(configuration))
         problems += self.gateways.reload()
@@ -328,8 +347,11 @@ class Container:
 
     def _take_users(self, configuration: Configuration) -> None:
         """Have users and permissions hold from now on, and end what they do not allow any more."""
-        revoked = self._access.replace(configuration)
+        self._permit_anew(self._access.replace(configuration))
+
+    def _permit_anew(self, revoked: Mapping[str, str]) -> None:
         self.peers.permit_anew(revoked)
+        self.basic_peers.permit_anew()
 
     def _take_limits(self, configuration: Configuration) -> None:
         self._limits = limits = configuration.limits
@@ -524,6 +546,7 @@ class Container:
         self._queue_memory.look(self._virtual_hosts, self.limits, self._own_limits)
         self._detach_dear()
         self.peers.beat(now_s)
+        self.basic_peers.tick(now_s)
         self._audits.tick()
         self.gateways.tick(now_s)
         if self._heartbeat is not None:
@@ -565,6 +588,11 @@ class Container:
 def _places_of(configuration: Configuration) -> Places | None:
     """Return where the container may dial; None for everywhere."""
     return None if configuration.dial is None else Places(configuration.dial.allow)
+
+
+def _audits_of(container_id: str, configuration: Configuration) -> Audits:
+    has_telemetry = configuration.telemetry is not None
+    return Audits(container_id, configuration.audits, times_items=has_telemetry)
 
 
 def _stay() -> None:

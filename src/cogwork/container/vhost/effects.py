@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.types import Symbol
+from cogwork.container.amqp091.consumer import Consumer
 from cogwork.container.management.gathered import Gathered
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.link import Link
@@ -86,7 +87,9 @@ class EffectRunner:
 
 def _detach(effect: Detach) -> None:
     link = effect.link.owner
-    if isinstance(link, Link) and link.is_attached:
+    if isinstance(link, Consumer) and link.is_attached:
+        link.detach()
+    elif isinstance(link, Link) and link.is_attached:
         info = {Symbol(key): value for key, value in (effect.info or {}).items()}
         link.detach(
             AmqpError(condition=effect.condition, description=effect.description, info=info or None)

@@ -1,0 +1,223 @@
+"""Methods on messages: publish, consume, get, acknowledge (AMQP 0-9-1 §1.8)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from cogwork.amqp091 import methods as m
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.strings import octets_of
+from cogwork.container.amqp091.consumer import Consumer, subscription_of
+from cogwork.container.amqp091.exchange_methods import exchange_errors
+from cogwork.container.amqp091.published import check_properties
+from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED
+from cogwork.container.amqp091.queue_methods import name_of, queue_named
+from cogwork.container.amqp091.queues import address_of
+from cogwork.container.amqp091.reply_to import (
+    REPLY_TO,
+    ReplyConsumer,
+    address_in,
+    consumer_of_replies,
+    entry_of_reply,
+    with_reply_address,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.amqp091.content import Content
+    from cogwork.amqp091.method import Method
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.publishing import Settlement
+    from cogwork.container.amqp091.queues import DeclaredQueue
+
+__all__ = ("HANDLERS", "apply_settlement")
+
+GENERATED = "amq.ctag-"
+TAG_OCTETS = 16
+
+
+def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -> None:
+    """Publish a message."""
+    assert content is not None, "the assembler sees to it"
+    if method.immediate:
+        raise ProtocolError(ReplyCode.NOT_IMPLEMENTED, "immediate=true")
+    _demand_publish(channel, method)
+    check_properties(content, channel.connection.identity)
+    content = with_reply_address(channel, content)
+    entry = None if method.exchange else entry_of_reply(channel.vhost, method.routing_key)
+    if entry is None:
+        with exchange_errors():
+            entry = channel.vhost.exchanges.entry(method.exchange)
+    channel.connection.note_publish()
+    channel.publishing.publish(entry, method, content)
+
+
+def _demand_publish(channel: Channel, method: m.BasicPublish) -> None:
+    """Check that a client may publish: by the default exchange, whoever may send to the queue."""
+    client, key = channel.client, method.routing_key
+    if client.is_free:
+        return
+    # Whoever knows a reply address was given it.
+    if not method.exchange and (address_in(key) or client.may("send", address_of(key))):
+        return
+    channel.demand("send", channel.vhost.exchanges.address(method.exchange))
+
+
+def qos(channel: Channel, method: m.BasicQos, _content: Content | None) -> None:
+    """Limit what may be unacknowledged: of the channel, or of each consumer that comes."""
+    if method.prefetch_size:
+        text = f"prefetch_size!=0 ({method.prefetch_size})"
+        raise ProtocolError(ReplyCode.NOT_IMPLEMENTED, text)
+    if method.global_:
+        channel.end.prefetch = method.prefetch_count
+    else:
+        channel.prefetch = method.prefetch_count
+    channel.reply(m.BasicQosOk())
+
+
+def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) -> None:
+    """Start a consumer."""
+    consumer: Consumer | ReplyConsumer
+    tag = method.consumer_tag or GENERATED + secrets.token_urlsafe(TAG_OCTETS)
+    if tag in channel.consumers:
+        text = f"attempt to reuse consumer tag '{tag}'"
+        raise ProtocolError(ReplyCode.NOT_ALLOWED, text)
+    if method.queue == REPLY_TO:
+        channel.client.demand_any("receive")
+        consumer = consumer_of_replies(channel, tag, no_ack=method.no_ack)
+    else:
+        consumer = _consumer_of(channel, method, tag)
+    if not method.nowait:  # before anything is delivered
+        channel.reply(m.BasicConsumeOk(consumer_tag=tag))
+    consumer.join()
+
+
+def _consumer_of(channel: Channel, method: m.BasicConsume, tag: str) -> Consumer:
+    name = name_of(channel, method.queue)
+    channel.demand("receive", address_of(name))
+    queue = channel.queues.demand(name, channel.connection)
+    _demand_shared(channel, queue, method)
+    end = channel.end.consumer(
+        octets_of(tag),
+        no_ack=method.no_ack,
+        prefetch=channel.prefetch,
+        no_local=method.no_local,
+    )
+    return Consumer(channel, tag, queue, end, is_exclusive=method.exclusive)
+
+
+def _demand_shared(channel: Channel, queue: DeclaredQueue, method: m.BasicConsume) -> None:
+    """Check that a queue has room for one more consumer.
+
+    Raises:
+        ProtocolError: Somebody has it alone, or it is wanted alone and is not (403).
+    """
+    is_taken = any(each.is_exclusive for each in queue.consumers)
+    if is_taken or (method.exclusive and queue.consumer_count):
+        text = f"{channel.queues.place(queue.name)} in exclusive use"
+        raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
+
+
+def cancel(channel: Channel, method: m.BasicCancel, _content: Content | None) -> None:
+    """End a consumer; one that is not there is fine."""
+    consumer = channel.consumers.get(method.consumer_tag)
+    if consumer is not None:
+        consumer.leave()
+    if not method.nowait:
+        channel.reply(m.BasicCancelOk(consumer_tag=method.consumer_tag))
+
+
+def cancelled(_channel: Channel, _method: m.BasicCancelOk, _content: Content | None) -> None:
+    """Take the answer to a cancel that needs none."""
+
+
+def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> None:
+    """Deliver one message, or say that there is none."""
+    name = name_of(channel, method.queue)
+    channel.demand("receive", address_of(name))
+    queue = queue_named(channel, method.queue)
+    queue.use()
+    if any(each.is_exclusive for each in queue.consumers):
+        text = f"{channel.queues.place(queue.name)} in exclusive use"
+        raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
+    count = queue.message_count
+    if not count or not _take_one(channel, queue, count, no_ack=method.no_ack):
+        channel.reply(m.BasicGetEmpty())
+
+
+def _take_one(channel: Channel, queue: DeclaredQueue, count: int, *, no_ack: bool) -> bool:
+    """Deliver the first message of a queue; tell whether there was any."""
+    end = channel.end.get(no_ack=no_ack)
+    end.message_count = count - 1
+    subscription = subscription_of(end, queue.address)
+    queue.node.subscribe(subscription)
+    has_any = bool(end.deliveries)
+    queue.node.unsubscribe(subscription)
+    end.detach()
+    return has_any
+
+
+def ack(channel: Channel, method: m.BasicAck, _content: Content | None) -> None:
+    """Take what is acknowledged for done."""
+    _settle(channel, (method.delivery_tag, method.multiple, ACCEPTED))
+
+
+def reject(channel: Channel, method: m.BasicReject, _content: Content | None) -> None:
+    """Put a message back, or take it for dead."""
+    _settle(channel, (method.delivery_tag, False, None if method.requeue else REJECTED))
+
+
+def nack(channel: Channel, method: m.BasicNack, _content: Content | None) -> None:
+    """Put messages back, or take them for dead (RabbitMQ)."""
+    outcome = None if method.requeue else REJECTED
+    _settle(channel, (method.delivery_tag, method.multiple, outcome))
+
+
+def _settle(channel: Channel, settlement: Settlement) -> None:
+    if channel.publishing.is_transactional:
+        channel.publishing.settle_later(settlement)
+    else:
+        apply_settlement(channel, settlement)
+
+
+def apply_settlement(channel: Channel, settlement: Settlement) -> None:
+    """Acknowledge, refuse or requeue.
+
+    Raises:
+        ProtocolError: The channel has no such delivery (406).
+    """
+    tag, is_multiple, outcome = settlement
+    if outcome is None:
+        count = channel.end.requeue(tag, is_multiple)
+    else:
+        count = channel.end.acknowledge(tag, is_multiple, outcome)
+    if not count and not (is_multiple and tag == 0):
+        raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
+
+
+def recover(
+    channel: Channel, method: m.BasicRecover | m.BasicRecoverAsync, _content: Content | None
+) -> None:
+    """Put all back that is unacknowledged."""
+    if not method.requeue:
+        raise ProtocolError(ReplyCode.NOT_IMPLEMENTED, "requeue=false")
+    channel.end.recover()
+    if isinstance(method, m.BasicRecover):
+        channel.reply(m.BasicRecoverOk())
+
+
+HANDLERS: dict[type[Method], Callable[..., None]] = {
+    m.BasicPublish: publish,
+    m.BasicQos: qos,
+    m.BasicConsume: consume,
+    m.BasicCancel: cancel,
+    m.BasicCancelOk: cancelled,
+    m.BasicGet: get,
+    m.BasicAck: ack,
+    m.BasicReject: reject,
+    m.BasicNack: nack,
+    m.BasicRecover: recover,
+    m.BasicRecoverAsync: recover,
+}

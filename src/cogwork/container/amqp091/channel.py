@@ -1,0 +1,155 @@
+"""One channel: its consumers, what it publishes, and the order of its answers (AMQP 0-9-1 §1.5).
+
+Theory of operation. A method goes to its function by a table (`handlers`). Most are done at once. A
+commit waits until all that it has published is answered for; what the client sends meanwhile waits
+behind it, so that a channel's answers come in the order of its questions, and no other channel
+waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.methods import BasicCancel
+from cogwork.container.amqp091.faults import ACCESS, shown_vhost
+from cogwork.container.amqp091.properties import has_capability
+from cogwork.container.amqp091.publishing import Publishing
+from cogwork.dataplane.amqp091.channel import BasicChannel
+
+if TYPE_CHECKING:
+    from cogwork.amqp091.content import Content
+    from cogwork.amqp091.method import Method
+    from cogwork.config.settings import Right
+    from cogwork.container.amqp091.consumer import Consumer
+    from cogwork.container.amqp091.owner import ChannelOwner
+    from cogwork.container.amqp091.queues import BasicQueues
+    from cogwork.container.amqp091.reply_to import ReplyConsumer
+    from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.vhost.virtual_host import VirtualHost
+
+__all__ = ("Channel",)
+
+
+class Channel:
+    """One open channel.
+
+    Attributes:
+        connection: Whose it is.
+        number: Its number.
+        end: The compiled half.
+        publishing: What it publishes, with confirms and transactions.
+        consumers: By tag.
+        replies: The one that takes replies; None where there is none.
+        queue: The queue that it has declared last: an empty name stands for it.
+        prefetch: How many unacknowledged messages each consumer that comes may have; 0 is any.
+    """
+
+    def __init__(self, connection: ChannelOwner, number: int) -> None:
+        """Begin where the client has opened it."""
+        self.connection = connection
+        self.number = number
+        self.publishing = Publishing(self)
+        self.end = BasicChannel(connection.wire, number, self.publishing)
+        self.consumers: dict[str, Consumer | ReplyConsumer] = {}
+        self.replies: ReplyConsumer | None = None
+        self.queue = ""
+        self.prefetch = 0
+        self._later: deque[tuple[Method, Content | None]] = deque()
+
+    @property
+    def client(self) -> ClientContext:
+        """What the container keeps with the connection."""
+        return self.connection.client
+
+    @property
+    def vhost(self) -> VirtualHost:
+        """Where its queues and exchanges are."""
+        return self.client.vhost
+
+    @property
+    def vhost_name(self) -> str:
+        """What clients call that."""
+        return shown_vhost(self.vhost.name)
+
+    @property
+    def queues(self) -> BasicQueues:
+        """The queues of that, as AMQP 0-9-1 declares them."""
+        return self.connection.queues
+
+    @property
+    def unacknowledged(self) -> int:
+        """Counts what consumers have and have not acknowledged."""
+        return self.end.unsettled
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what comes has to wait."""
+        return self.publishing.is_committing
+
+    def put_off(self, method: Method, content: Content | None) -> None:
+        """Keep a command until a commit is over."""
+        self._later.append((method, content))
+
+    def go_on(self) -> None:
+        """Take what has come while a commit was waited for."""
+        while self._later and not self.is_waiting:
+            self.connection.take_later(self.number, *self._later.popleft())
+
+    def reply(self, method: Method, content: Content | None = None) -> None:
+        """Send a method on this channel."""
+        self.connection.send(self.number, method, content)
+
+    def fail(self, error: ProtocolError) -> None:
+        """Close the channel for something that is not the answer to a method."""
+        self.connection.fail_channel(self.number, error)
+
+    def end_consumers(self) -> None:
+        """Let every consumer go."""
+        for consumer in list(self.consumers.values()):
+            consumer.leave()
+
+    def close(self) -> None:
+        """Give up what the channel holds; what is unacknowledged goes back, marked."""
+        self._later.clear()
+        self.publishing.close()
+        self.end_consumers()
+        self.end.close()
+
+    def cancel(self, consumer: Consumer | ReplyConsumer) -> None:
+        """Tell the client that a consumer has ended whose queue has gone (RabbitMQ)."""
+        consumer.leave()
+        if has_capability(self.connection.client_properties, "consumer_cancel_notify"):
+            self.reply(BasicCancel(consumer_tag=consumer.tag, nowait=True))
+
+    # -- permissions
+
+    def demand(self, right: Right, address: str) -> None:
+        """Check a permission.
+
+        Args:
+            right: Which.
+            address: `queue/NAME` or `exchange/NAME`.
+
+        Raises:
+            ProtocolError: It is missing (403).
+        """
+        if self.client.may(right, address):
+            return
+        kind, _, name = address.partition("/")
+        user = self.connection.identity or "guest"
+        raise ProtocolError(
+            ReplyCode.ACCESS_REFUSED,
+            f"{ACCESS[right]} access to {kind} '{name}' in vhost '{self.vhost_name}' refused for "
+            f"user '{user}'",
+        )
+
+    def permit_anew(self) -> None:
+        """Close the channel if one of its consumers may not receive any more."""
+        try:
+            for consumer in self.consumers.values():
+                if consumer is not self.replies:
+                    self.demand("receive", consumer.address)
+        except ProtocolError as error:
+            self.fail(error)

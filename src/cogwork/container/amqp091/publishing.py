@@ -1,0 +1,254 @@
+"""What a channel publishes: confirms, returns, transactions (§1.8.3.7, §1.9; RabbitMQ's confirms).
+
+Theory of operation. Whoever is to be told of a message's fate has it published under a token, and
+its outcome comes back under that, at the end of a batch: accepted once every queue has it as
+durable as it is, rejected or modified where a queue refuses it, released where nobody took it.
+Released and mandatory, it is returned; either way the client is told that it was dealt with.
+Outcomes of a batch are told together, up to the last message before which nothing is open.
+
+In a transaction nothing is published or acknowledged before the commit, which is answered once all
+of it has its outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.methods import BasicAck, BasicNack, BasicReturn, TxCommitOk
+from cogwork.amqp091.strings import octets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cogwork.amqp091.content import Content
+    from cogwork.amqp091.methods import BasicPublish
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.dataplane.addresses.entry import AddressEntry
+
+__all__ = ("ACCEPTED", "Publishing", "Settlement")
+
+ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
+"""Outcomes, as AMQP 1.0 numbers them (§3.4)."""
+
+UNNUMBERED = 1 << 31
+"""From here on tokens are those of messages that the client does not count; of others the token is
+the number."""
+
+
+class _Published(NamedTuple):
+    """A message whose outcome is awaited.
+
+    Attributes:
+        number: What the client counts it as; 0 where it has not asked for confirms.
+        mandatory: What is returned if nobody takes it; None for nothing.
+    """
+
+    number: int
+    mandatory: tuple[BasicPublish, Content] | None
+
+
+class _Publish(NamedTuple):
+    """A message that waits for its commit."""
+
+    entry: AddressEntry
+    method: BasicPublish
+    content: Content
+
+
+Settlement = tuple[int, bool, int | None]
+"""A delivery-tag, whether it stands for all before it, and the outcome; None to requeue."""
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What waits for its commit."""
+
+    publishes: list[_Publish] = field(default_factory=list)
+    settlements: list[Settlement] = field(default_factory=list)
+
+
+class Publishing:
+    """That of one channel.
+
+    Attributes:
+        is_confirming: Whether the client is told of each message's fate.
+        is_committing: Whether a commit is waited for.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        """Begin without confirms or transactions."""
+        self.is_confirming = False
+        self.is_committing = False
+        self._channel = channel
+        self._transaction: _Transaction | None = None
+        self._number = 0
+        self._token = 0
+        self._open: dict[int, _Published] = {}
+        self._unconfirmed: dict[int, None] = {}
+        self._is_failed = False
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the channel collects what it publishes and acknowledges."""
+        return self._transaction is not None
+
+    def select_confirms(self) -> None:
+        """Tell the client of each message's fate from now on.
+
+        Raises:
+            ProtocolError: The channel is transactional (406).
+        """
+        if self.is_transactional:
+            raise ProtocolError(
+                ReplyCode.PRECONDITION_FAILED, "cannot switch from tx to confirm mode"
+            )
+        self.is_confirming = True
+
+    def select_transactions(self) -> None:
+        """Collect from now on.
+
+        Raises:
+            ProtocolError: The channel has confirms (406).
+        """
+        if self.is_confirming:
+            raise ProtocolError(
+                ReplyCode.PRECONDITION_FAILED, "cannot switch from confirm to tx mode"
+            )
+        self._transaction = self._transaction or _Transaction()
+
+    # -- messages
+
+    def publish(self, entry: AddressEntry, method: BasicPublish, content: Content) -> None:
+        """Publish a message, now or with the commit."""
+        if self._transaction is not None:
+            self._transaction.publishes.append(_Publish(entry, method, content))
+            return
+        number = 0
+        if self.is_confirming:
+            self._number = number = self._number + 1
+            self._unconfirmed[number] = None
+        self._send(entry, method, content, number)
+
+    def _send(
+        self, entry: AddressEntry, method: BasicPublish, content: Content, number: int
+    ) -> None:
+        token = 0
+        if number or method.mandatory or self.is_committing:
+            token = number or self._next_token()
+            mandatory = (method, content) if method.mandatory else None
+            self._open[token] = _Published(number, mandatory)
+        self._channel.end.publish(
+            entry,
+            octets_of(method.exchange),
+            octets_of(method.routing_key),
+            content.property_octets,
+            content.body,
+            token=token,
+        )
+
+    def _next_token(self) -> int:
+        self._token = (self._token + 1) % UNNUMBERED
+        return UNNUMBERED + self._token
+
+    def on_outcomes(self, outcomes: Iterable[tuple[int, int, bytes | None]]) -> None:
+        """Return what nobody took, and tell the client what has become of the rest."""
+        taken: list[int] = []
+        refused: list[int] = []
+        for token, code, _ in outcomes:
+            published = self._open.pop(token, None)
+            if published is None:
+                continue
+            is_taken = code in (ACCEPTED, RELEASED)
+            self._is_failed = self._is_failed or not is_taken
+            if code == RELEASED and published.mandatory is not None:
+                self._return(*published.mandatory)
+            if published.number:
+                (taken if is_taken else refused).append(published.number)
+        self._confirm(taken, refused)
+        if self.is_committing and not self._open:
+            self._end_commit()
+
+    def _return(self, method: BasicPublish, content: Content) -> None:
+        returned = BasicReturn(
+            reply_code=ReplyCode.NO_ROUTE,
+            reply_text=ReplyCode.NO_ROUTE.name,
+            exchange=method.exchange,
+            routing_key=method.routing_key,
+        )
+        self._channel.reply(returned, content)
+
+    def _confirm(self, taken: list[int], refused: list[int]) -> None:
+        """Tell the client of messages, with one frame for a row from the oldest on."""
+        for number in (*taken, *refused):
+            self._unconfirmed.pop(number, None)
+        for number in sorted(refused):
+            self._channel.reply(BasicNack(delivery_tag=number))
+        if not taken:
+            return
+        taken.sort()
+        oldest = next(iter(self._unconfirmed), self._number + 1)
+        row = [number for number in taken if number < oldest]
+        if row:
+            is_multiple = len(row) > 1
+            self._channel.reply(BasicAck(delivery_tag=row[-1], multiple=is_multiple))
+        for number in taken[len(row) :]:
+            self._channel.reply(BasicAck(delivery_tag=number))
+
+    # -- transactions
+
+    def settle_later(self, settlement: Settlement) -> None:
+        """Have deliveries acknowledged with the commit.
+
+        Raises:
+            ProtocolError: The channel is not transactional (406).
+        """
+        self._demand_transaction().settlements.append(settlement)
+
+    def commit(self, apply: Callable[[Settlement], None]) -> None:
+        """Do all that was collected; answered once it has its outcome.
+
+        Raises:
+            ProtocolError: The channel is not transactional, or does not have what it acknowledges.
+        """
+        transaction = self._demand_transaction()
+        self._transaction = _Transaction()
+        self._is_failed = False
+        self.is_committing = True
+        for each in transaction.publishes:
+            self._send(*each, 0)
+        for settlement in transaction.settlements:
+            apply(settlement)
+        if not self._open:
+            self._end_commit()
+
+    def _end_commit(self) -> None:
+        self.is_committing = False
+        if self._is_failed:
+            error = ProtocolError(ReplyCode.PRECONDITION_FAILED, "partial tx completion")
+            self._channel.fail(error)
+            return
+        self._channel.reply(TxCommitOk())
+        self._channel.go_on()
+
+    def rollback(self) -> None:
+        """Forget what was collected.
+
+        Raises:
+            ProtocolError: The channel is not transactional (406).
+        """
+        self._demand_transaction()
+        self._transaction = _Transaction()
+
+    def _demand_transaction(self) -> _Transaction:
+        if self._transaction is None:
+            raise ProtocolError(ReplyCode.PRECONDITION_FAILED, "channel is not transactional")
+        return self._transaction
+
+    def close(self) -> None:
+        """Await nothing any more."""
+        self._open.clear()
+        self._unconfirmed.clear()
+        self._transaction = None
+        self.is_committing = False

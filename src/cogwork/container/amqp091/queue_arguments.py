@@ -1,0 +1,266 @@
+"""Arguments of queue.declare as options of a queue's node, and the other way round (RabbitMQ).
+
+An argument that means nothing here is taken and ignored where it is about how RabbitMQ does its
+work, and refused where a client would count on what it says (406).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.types import Float32, Int8, Int16, Int64, Timestamp, UInt8, UInt16, UInt32
+from cogwork.plugin.queue_options import BYTES_MAX, COUNT_MAX, PRIORITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cogwork.amqp091.types import Table
+
+__all__ = ("arguments_of", "check_equal", "options_of")
+
+OVERFLOW: Final = {"drop-head": "drop-oldest", "reject-publish": "reject"}
+
+PRIORITY_MAX: Final = 255
+
+MILLISECONDS: Final = 1000
+
+LEAST_TTL_S: Final = 1e-6
+"""What a ttl of 0 is here: a message goes to a consumer that waits, or to nobody."""
+
+IGNORED: Final = frozenset(
+    {"x-queue-mode", "x-queue-version", "x-consumer-timeout", "x-queue-master-locator"}
+    | {"x-queue-leader-locator", "x-quorum-initial-group-size", "x-max-in-memory-length"}
+    | {"x-max-in-memory-bytes", "x-dead-letter-strategy", "x-ha-policy", "x-cancel-on-ha-failover"}
+)
+"""About how RabbitMQ keeps messages."""
+
+_TYPES: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "signedint",
+    Int8: "byte",
+    UInt8: "unsignedbyte",
+    Int16: "short",
+    UInt16: "unsignedshort",
+    UInt32: "unsignedint",
+    Int64: "long",
+    float: "double",
+    Float32: "float",
+    str: "longstr",
+    bytes: "binary",
+    Timestamp: "timestamp",
+    list: "array",
+    dict: "table",
+    type(None): "void",
+}
+"""What RabbitMQ calls the types of values, in its errors."""
+
+
+class _BadValue(Exception):
+    """A value that an argument cannot have; the text is RabbitMQ's."""
+
+
+def type_name(value: object) -> str:
+    """Return what RabbitMQ calls the type of a value."""
+    if type(value) is int and not -(2**31) <= value < 2**31:
+        return "long"
+    return _TYPES.get(type(value), type(value).__name__)
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _BadValue(f"{{unacceptable_type,{type_name(value)}}}")
+    if value < 0:
+        raise _BadValue(f"{{value_negative,{value}}}")
+    return int(value)
+
+
+def _count(value: object) -> int:
+    number = _number(value)
+    if number == 0:
+        raise _BadValue("{value_zero,0}: at least 1 is supported")
+    if number > COUNT_MAX:
+        raise _BadValue(f"{{value_too_large,{number}}}")
+    return number
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _BadValue(f"{{unacceptable_type,{type_name(value)}}}")
+    return value
+
+
+def _ttl(value: object) -> dict[str, Any]:
+    return {"ttl_s": (_number(value) / MILLISECONDS) or LEAST_TTL_S}
+
+
+def _expires(value: object) -> dict[str, Any]:
+    if _number(value) == 0:
+        raise _BadValue("{value_zero,0}")
+    return {}  # the door sees to it
+
+
+def _length(value: object) -> dict[str, Any]:
+    return {"maximum_length": _count(value)}
+
+
+def _size(value: object) -> dict[str, Any]:
+    return {"maximum_bytes": _count(value)}
+
+
+def _overflow(value: object) -> dict[str, Any]:
+    policy = OVERFLOW.get(_text(value))
+    if policy is None:
+        raise _BadValue(f"{{invalid_overflow,{value!r}}}: expected one of {', '.join(OVERFLOW)}")
+    return {"maximum_length_policy": policy}
+
+
+def _priority(value: object) -> dict[str, Any]:
+    number = _number(value)
+    if number > PRIORITY_MAX:
+        raise _BadValue(f"{{max_value_exceeded,{number}}}")
+    return {"priorities": min(number + 1, PRIORITIES)}
+
+
+def _delivery_limit(value: object) -> dict[str, Any]:
+    return {"maximum_delivery_count": _number(value) + 1}
+
+
+def _queue_type(value: object) -> dict[str, Any]:
+    if _text(value) not in ("classic", "quorum"):
+        raise _BadValue(f"unsupported queue type {value!r}: expected 'classic' or 'quorum'")
+    return {}
+
+
+def _single_active(value: object) -> dict[str, Any]:
+    if not isinstance(value, bool):
+        raise _BadValue(f"{{unacceptable_type,{type_name(value)}}}")
+    return {}
+
+
+def _dead_letter(value: object) -> dict[str, Any]:
+    _text(value)
+    return {}  # both arguments make one address
+
+
+_READERS: Final[dict[str, Callable[[object], dict[str, Any]]]] = {
+    "x-message-ttl": _ttl,
+    "x-expires": _expires,
+    "x-max-length": _length,
+    "x-max-length-bytes": _size,
+    "x-overflow": _overflow,
+    "x-max-priority": _priority,
+    "x-delivery-limit": _delivery_limit,
+    "x-queue-type": _queue_type,
+    "x-single-active-consumer": _single_active,
+    "x-dead-letter-exchange": _dead_letter,
+    "x-dead-letter-routing-key": _dead_letter,
+}
+
+
+def options_of(arguments: Table, place: str) -> dict[str, Any]:
+    """Return what arguments mean, as options of a queue's node.
+
+    Args:
+        arguments: As they came.
+        place: Which queue, for errors.
+
+    Raises:
+        ProtocolError: One has a value that it cannot have (406).
+    """
+    # RabbitMQ heeds priorities only where they are asked for.
+    options: dict[str, Any] = {"priorities": 1, "delay": False}
+    for name, value in arguments.items():
+        reader = _READERS.get(name)
+        if reader is None:
+            continue
+        try:
+            options |= reader(value)
+        except _BadValue as error:
+            raise _invalid(name, place, str(error)) from None
+    bounds = {"maximum_length", "maximum_bytes"}
+    if bounds & options.keys():
+        options.setdefault("maximum_length_policy", OVERFLOW["drop-head"])
+    dead_letter = _dead_letter_address(arguments, place)
+    return options if dead_letter is None else {**options, "dead_letter": dead_letter}
+
+
+def _dead_letter_address(arguments: Table, place: str) -> str | None:
+    """Return the address that dead letters go to; None where they are dropped."""
+    exchange, key = (arguments.get(f"x-dead-letter-{each}") for each in ("exchange", "routing-key"))
+    if exchange is None:
+        if key is not None:
+            reason = "routing_key_but_no_dlx_defined"
+            raise _invalid("x-dead-letter-routing-key", place, reason)
+        return None
+    if exchange == "":
+        if not key:
+            reason = "the default exchange needs an x-dead-letter-routing-key here"
+            raise _invalid("x-dead-letter-exchange", place, reason)
+        return f"queue/{key}"
+    return f"exchange/{exchange}" if key is None else f"exchange/{exchange}/{key}"
+
+
+def _invalid(name: str, place: str, reason: str) -> ProtocolError:
+    return ProtocolError(
+        ReplyCode.PRECONDITION_FAILED, f"invalid arg '{name}' for {place}: {reason}"
+    )
+
+
+def arguments_of(options: Mapping[str, Any]) -> Table:
+    """Return the arguments that would make a queue of some options, as far as there are any.
+
+    What a queue has if nobody says anything is left out: so are all levels of priority, which a
+    queue of AMQP 1.0 has.
+    """
+    found: dict[str, Any] = {
+        "x-max-length": options.get("maximum_length"),
+        "x-max-length-bytes": options.get("maximum_bytes"),
+    }
+    if found["x-max-length-bytes"] == BYTES_MAX:
+        del found["x-max-length-bytes"]
+    ttl_s, levels = options.get("ttl_s"), options.get("priorities", 1)
+    tries, policy = options.get("maximum_delivery_count"), options.get("maximum_length_policy")
+    found["x-message-ttl"] = None if ttl_s is None else int(ttl_s * MILLISECONDS)
+    found["x-max-priority"] = levels - 1 if 1 < levels < PRIORITIES else None
+    found["x-delivery-limit"] = None if tries is None else tries - 1
+    found["x-overflow"] = "reject-publish" if policy == OVERFLOW["reject-publish"] else None
+    found |= _dead_letter_arguments(options.get("dead_letter"))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _dead_letter_arguments(address: str | None) -> Table:
+    kind, _, name = (address or "").partition("/")
+    if kind == "queue":
+        return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name}
+    if kind != "exchange":
+        return {}
+    exchange, slash, key = name.partition("/")
+    found: Table = {"x-dead-letter-exchange": exchange}
+    return {**found, "x-dead-letter-routing-key": key} if slash else found
+
+
+def check_equal(received: Table, current: Table, place: str) -> None:
+    """Check that a redeclaration has the arguments that a queue was made with.
+
+    Raises:
+        ProtocolError: One differs (406).
+    """
+    for name in _READERS:
+        wanted, there = received.get(name), current.get(name)
+        if wanted != there and not _is_default(name, wanted, there):
+            raise ProtocolError(
+                ReplyCode.PRECONDITION_FAILED,
+                f"inequivalent arg '{name}' for {place}: received {_shown(wanted)} but current is "
+                f"{_shown(there)}",
+            )
+
+
+def _is_default(name: str, wanted: object, there: object) -> bool:
+    """Return whether one side says what holds anyhow."""
+    defaults = {"x-queue-type": "classic", "x-overflow": "drop-head"}
+    return {wanted, there} <= {None, defaults.get(name)} if name in defaults else False
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else f"the value '{value}' of type '{type_name(value)}'"

@@ -1,0 +1,207 @@
+"""Methods on queues (AMQP 0-9-1 §1.7)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from cogwork.amqp091 import methods as m
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.strings import octets_of
+from cogwork.container.amqp091.exchange_methods import exchange_errors
+from cogwork.container.amqp091.queue_arguments import options_of
+from cogwork.container.amqp091.queues import Traits, address_of
+from cogwork.container.amqp091.reply_to import REPLY_TO, entry_of_reply
+from cogwork.plugin.capabilities import replica_of
+from cogwork.router.exchanges.binding import Destination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.amqp091.content import Content
+    from cogwork.amqp091.method import Method
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.queues import DeclaredQueue
+
+__all__ = ("HANDLERS", "name_of", "queue_named")
+
+RESERVED = "amq."
+GENERATED = "amq.gen-"
+NAME_OCTETS = 16
+
+
+def queue_named(channel: Channel, name: str) -> DeclaredQueue:
+    """Return a queue that a client names; an empty name is that of its last declaration.
+
+    Raises:
+        ProtocolError: There is none (404), or it is another connection's (405).
+    """
+    return channel.queues.demand(name_of(channel, name), channel.connection)
+
+
+def name_of(channel: Channel, name: str) -> str:
+    """Return what an empty name stands for.
+
+    Raises:
+        ProtocolError: The channel has declared nothing (404).
+    """
+    if not name and not channel.queue:
+        raise ProtocolError(ReplyCode.NOT_FOUND, "no previously declared queue")
+    return name or channel.queue
+
+
+def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) -> None:
+    """Make a queue, or look whether it is there."""
+    if method.queue.startswith(REPLY_TO):
+        _look_for_requester(channel, method)
+        return
+    if method.passive:
+        queue = queue_named(channel, method.queue)
+        queue.use()
+    else:
+        queue = _declared(channel, method)
+    channel.queue = queue.name
+    if not method.nowait:
+        channel.reply(
+            m.QueueDeclareOk(
+                queue=queue.name,
+                message_count=queue.message_count,
+                consumer_count=queue.consumer_count,
+            )
+        )
+
+
+def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
+    """Tell a server whether the client still waits that sent a request.
+
+    Raises:
+        ProtocolError: It does not (404).
+    """
+    is_there = method.queue == REPLY_TO or entry_of_reply(channel.vhost, method.queue) is not None
+    if not is_there:
+        raise ProtocolError(ReplyCode.NOT_FOUND, f"no {channel.queues.place(method.queue)}")
+    if not method.nowait:
+        channel.reply(m.QueueDeclareOk(queue=method.queue, message_count=0, consumer_count=1))
+
+
+def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue:
+    name = method.queue or GENERATED + secrets.token_urlsafe(NAME_OCTETS)
+    channel.demand("manage", address_of(name))
+    traits = Traits(
+        method.durable,
+        method.auto_delete,
+        channel.connection if method.exclusive else None,
+        method.arguments,
+    )
+    queues = channel.queues
+    options = options_of(method.arguments, queues.place(name))
+    queue = queues.find(name)
+    if queue is not None:
+        queues.demand_equal(queue, traits, channel.connection)
+        queue.use()
+        return queue
+    if method.queue.startswith(RESERVED):
+        raise ProtocolError(
+            ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
+        )
+    _demand_dead_letters(channel, name, method)
+    if method.exclusive:
+        options["durability"] = "memory"  # it never outlives its connection
+    return queues.declare(name, traits, options, channel.client.makers)
+
+
+def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) -> None:
+    """Check that who has dead letters sent somewhere may send there."""
+    exchange = method.arguments.get("x-dead-letter-exchange")
+    if isinstance(exchange, str):
+        channel.demand("receive", address_of(name))
+        channel.demand("send", channel.vhost.exchanges.address(exchange))
+
+
+def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> None:
+    """Bind a queue to an exchange."""
+    queue = _bindable(channel, method)
+    with exchange_errors():
+        channel.vhost.exchanges.bind(
+            method.exchange,
+            Destination("queue", queue.name),
+            octets_of(_key_of(channel, method)),
+            method.arguments,
+            makers=channel.client.makers,
+        )
+    if not method.nowait:
+        channel.reply(m.QueueBindOk())
+
+
+def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) -> None:
+    """Undo a binding; one that is not there is fine."""
+    queue = _bindable(channel, method)
+    with exchange_errors():
+        channel.vhost.exchanges.unbind(
+            method.exchange,
+            Destination("queue", queue.name),
+            octets_of(_key_of(channel, method)),
+            method.arguments,
+        )
+    channel.reply(m.QueueUnbindOk())
+
+
+def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> DeclaredQueue:
+    name = name_of(channel, method.queue)
+    channel.demand("send", address_of(name))
+    channel.demand("receive", channel.vhost.exchanges.address(method.exchange))
+    return channel.queues.demand(name, channel.connection)
+
+
+def _key_of(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
+    """Return a routing key: where queue and key are empty, it is the queue's name (§1.7.2.3)."""
+    return method.routing_key if method.queue or method.routing_key else channel.queue
+
+
+def purge(channel: Channel, method: m.QueuePurge, _content: Content | None) -> None:
+    """Drop what waits in a queue."""
+    name = name_of(channel, method.queue)
+    channel.demand("receive", address_of(name))
+    queue = channel.queues.demand(name, channel.connection)
+    count = queue.node.store.purge()
+    if not method.nowait:
+        channel.reply(m.QueuePurgeOk(message_count=count))
+
+
+def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) -> None:
+    """Give a queue up; one that is not there is fine (RabbitMQ)."""
+    name = name_of(channel, method.queue)
+    channel.demand("manage", address_of(name))
+    count = 0
+    if channel.queues.find(name) is not None:
+        queue = channel.queues.demand(name, channel.connection)
+        _demand_disused(channel, queue, method)
+        count = channel.queues.delete(queue)
+    if not method.nowait:
+        channel.reply(m.QueueDeleteOk(message_count=count))
+
+
+def _demand_disused(channel: Channel, queue: DeclaredQueue, method: m.QueueDelete) -> None:
+    """Check what a client wants to be so of a queue that it deletes.
+
+    Raises:
+        ProtocolError: It is not (406).
+    """
+    place, why = channel.queues.place(queue.name), None
+    if method.if_unused and queue.consumer_count:
+        why = "in use"
+    elif method.if_empty and queue.message_count:
+        why = "is not empty"
+    elif replica_of(queue.node) is not None:
+        why = "is replicated: delete it by `cogwork queue delete`"
+    if why is not None:
+        raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"{place} {why}")
+
+
+HANDLERS: dict[type[Method], Callable[..., None]] = {
+    m.QueueDeclare: declare,
+    m.QueueBind: bind,
+    m.QueueUnbind: unbind,
+    m.QueuePurge: purge,
+    m.QueueDelete: delete,
+}

@@ -1,0 +1,330 @@
+"""The queues of a virtual host as AMQP 0-9-1 declares them (§1.7, and RabbitMQ's arguments).
+
+Theory of operation. A queue Q is the node at `queue/Q`, whoever made it. What AMQP 0-9-1 says of a
+queue besides its node's options (whose alone it is, whether it goes with its last consumer, when it
+expires, the arguments as they were given) is kept here for as long as that node stands. For a queue
+that others have made, or that was on disk, it is what the node's options say.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.container.amqp091.faults import shown_vhost
+from cogwork.container.amqp091.queue_arguments import (
+    MILLISECONDS,
+    arguments_of,
+    check_equal,
+    options_of,
+)
+from cogwork.plugin.capabilities import Removable, Storing
+from cogwork.router.addresses import Distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cogwork.amqp091.types import Table
+    from cogwork.container.connections.node_shares import Makers
+    from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.router.addresses import AddressRule
+
+__all__ = ("BasicQueues", "DeclaredQueue", "Traits", "address_of")
+
+PREFIX = "queue/"
+
+
+def address_of(name: str) -> str:
+    """Return the address of a queue."""
+    return PREFIX + name
+
+
+class QueueConsumer(Protocol):
+    """A consumer, as the queue sees it.
+
+    Attributes:
+        is_active: Whether it gets messages.
+        is_exclusive: Whether nobody else may take from there.
+    """
+
+    is_active: bool
+    is_exclusive: bool
+
+    def activate(self) -> None:
+        """Get messages from now on."""
+
+    def detach(self) -> None:
+        """End it: its queue goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a declaration says of a queue besides the options of its node.
+
+    Attributes:
+        is_durable: Whether it outlives the container.
+        is_auto_delete: Whether it goes with its last consumer.
+        owner: The connection that has it alone; None for everybody's.
+        arguments: As they were given.
+    """
+
+    is_durable: bool
+    is_auto_delete: bool = False
+    owner: object = None
+    arguments: Table = field(default_factory=dict)
+
+    @property
+    def expires_s(self) -> float | None:
+        """After how long without use it goes; None for never."""
+        value = self.arguments.get("x-expires")
+        return value / MILLISECONDS if isinstance(value, int) else None
+
+
+@dataclass(slots=True, eq=False)
+class DeclaredQueue:
+    """A queue that is there.
+
+    Attributes:
+        name: Without the prefix of its address.
+        node: What keeps its messages.
+        traits: What its declaration says besides.
+        consumers: Those of AMQP 0-9-1, in the order in which they came.
+        is_restored: Whether others have made it, or it was on disk: then its next declaration says
+            what its options do not.
+        had_consumers: Whether it ever had any.
+        used_s: When it was last used, by the monotonic clock.
+    """
+
+    name: str
+    node: Storing
+    traits: Traits
+    consumers: list[QueueConsumer] = field(default_factory=list)
+    is_restored: bool = False
+    had_consumers: bool = False
+    used_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def address(self) -> str:
+        """Its address."""
+        return address_of(self.name)
+
+    @property
+    def message_count(self) -> int:
+        """Counts what waits for a consumer."""
+        return self.node.store.counts()["ready"]
+
+    @property
+    def consumer_count(self) -> int:
+        """Counts its consumers, whatever they speak."""
+        waiting = sum(not each.is_active for each in self.consumers)
+        return self.node.store.counts()["consumers"] + waiting
+
+    def use(self) -> None:
+        """Take note that somebody uses it."""
+        self.used_s = time.monotonic()
+
+    def enter(self, consumer: QueueConsumer) -> None:
+        """Take a consumer in: it gets messages now, or as soon as it is the only one.
+
+        Raises:
+            Refused: The queue does not take it.
+        """
+        is_single = self.traits.arguments.get("x-single-active-consumer") is True
+        if not is_single or not self.consumers:
+            consumer.activate()
+        self.consumers.append(consumer)
+        self.had_consumers = True
+
+    def leave(self, consumer: QueueConsumer) -> None:
+        """Take note that a consumer has gone: another one may get messages in its place."""
+        self.consumers.remove(consumer)
+        self.use()
+        if self.consumers and not self.consumers[0].is_active:
+            self.consumers[0].activate()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it goes, because its last consumer has."""
+        return self.traits.is_auto_delete and self.had_consumers and not self.consumer_count
+
+    def is_expired(self, now_s: float) -> bool:
+        """Return whether nobody has used it for too long."""
+        expires_s = self.traits.expires_s
+        if expires_s is None:
+            return False
+        if self.consumer_count:
+            self.used_s = now_s
+        return now_s - self.used_s >= expires_s
+
+
+class BasicQueues:
+    """Those of one virtual host."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        """Know of none yet."""
+        self._vhost = vhost
+        self._known: dict[str, DeclaredQueue] = {}
+
+    def place(self, name: str) -> str:
+        """Name a queue as RabbitMQ does in errors."""
+        return f"queue '{name}' in vhost '{shown_vhost(self._vhost.name)}'"
+
+    def find(self, name: str) -> DeclaredQueue | None:
+        """Return a queue; None where there is none."""
+        node = self._vhost.nodes.get(address_of(name))
+        if not isinstance(node, Storing):
+            self._known.pop(name, None)
+            return None
+        known = self._known.get(name)
+        if known is None or known.node is not node:
+            rule = self._vhost.nodes.rules[address_of(name)]
+            known = self._known[name] = DeclaredQueue(
+                name, node, _traits_of(rule), is_restored=True
+            )
+        return known
+
+    def demand(self, name: str, connection: object) -> DeclaredQueue:
+        """Return a queue that a connection may use.
+
+        Raises:
+            ProtocolError: There is none (404), or it is another connection's (405).
+        """
+        queue = self.find(name)
+        if queue is None:
+            raise ProtocolError(ReplyCode.NOT_FOUND, f"no {self.place(name)}")
+        self._demand_unlocked(queue, connection)
+        return queue
+
+    def _demand_unlocked(self, queue: DeclaredQueue, connection: object) -> None:
+        owner = queue.traits.owner
+        if owner is not None and owner is not connection:
+            raise self._locked(queue.name)
+
+    def _locked(self, name: str) -> ProtocolError:
+        return ProtocolError(
+            ReplyCode.RESOURCE_LOCKED,
+            f"cannot obtain exclusive access to locked {self.place(name)}. It could be originally "
+            "declared on another connection or the exclusive property value does not match that "
+            "of the original declaration.",
+        )
+
+    def demand_equal(self, queue: DeclaredQueue, traits: Traits, connection: object) -> None:
+        """Check that a redeclaration says what is so.
+
+        Raises:
+            ProtocolError: It does not (406), or the queue is another connection's (405).
+        """
+        self._demand_unlocked(queue, connection)
+        there, place = queue.traits, self.place(queue.name)
+        if queue.is_restored:
+            told = arguments_of(options_of(traits.arguments, place))
+            check_equal(told, there.arguments, place)
+            there = replace(traits, is_durable=there.is_durable, owner=None)
+        for name, wanted, is_so in (
+            ("durable", traits.is_durable, there.is_durable),
+            ("auto_delete", traits.is_auto_delete, there.is_auto_delete),
+        ):
+            if wanted != is_so:
+                raise ProtocolError(
+                    ReplyCode.PRECONDITION_FAILED,
+                    f"inequivalent arg '{name}' for {place}: received '{_bit(wanted)}' but current "
+                    f"is '{_bit(is_so)}'",
+                )
+        if traits.owner is not there.owner:
+            raise self._locked(queue.name)
+        check_equal(traits.arguments, there.arguments, place)
+        queue.traits, queue.is_restored = there, False
+
+    def declare(
+        self, name: str, traits: Traits, options: Mapping[str, Any], makers: Makers
+    ) -> DeclaredQueue:
+        """Make a queue.
+
+        Args:
+            name: Its name.
+            traits: What its declaration says.
+            options: Its node's.
+            makers: For whom it is made.
+
+        Raises:
+            Refused: There can be no such queue, or a maker has too many.
+        """
+        address = address_of(name)
+        _, inherited = self._vhost.rule_of(address)
+        self._vhost.declare(address, _rule(address, inherited, traits, options), makers)
+        node = self._vhost.nodes[address]
+        assert isinstance(node, Storing)
+        queue = self._known[name] = DeclaredQueue(name, node, traits)
+        return queue
+
+    def delete(self, queue: DeclaredQueue) -> int:
+        """Give a queue up, and end its consumers; return how many messages it held."""
+        count = queue.message_count
+        self._known.pop(queue.name, None)
+        node = queue.node
+        if self._vhost.nodes.get(queue.address) is not node:
+            return count
+        for consumer in list(queue.consumers):
+            consumer.detach()
+        if self._vhost.nodes.get(queue.address) is not node:
+            return count  # it went with the last of them
+        if isinstance(node, Removable):
+            node.end_links()
+            node.delete()
+        self._vhost.remove_node(queue.address)
+        return count
+
+    def end_connection(self, connection: object) -> None:
+        """Give up what was a connection's alone."""
+        for queue in [each for each in self._known.values() if each.traits.owner is connection]:
+            self.delete(queue)
+
+    def tick(self, now_s: float) -> None:
+        """Give up what has expired, or has lost its last consumer."""
+        for queue in self._mortal():
+            if self._vhost.nodes.get(queue.address) is not queue.node:
+                del self._known[queue.name]
+            elif queue.is_abandoned or queue.is_expired(now_s):
+                self.delete(queue)
+
+    def _mortal(self) -> Iterable[DeclaredQueue]:
+        return [
+            each
+            for each in self._known.values()
+            if each.traits.is_auto_delete or "x-expires" in each.traits.arguments
+        ]
+
+
+def _traits_of(rule: AddressRule) -> Traits:
+    """Tell what a declaration would have to say of a queue that others have made."""
+    options = {**rule.options, "ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}
+    own = arguments_of({key: value for key, value in options.items() if value is not None})
+    return Traits(rule.options.get("durability") != "memory", arguments=own)
+
+
+def _rule(
+    address: str, inherited: AddressRule, traits: Traits, options: Mapping[str, Any]
+) -> AddressRule:
+    own = dict(options)
+    durability = "auto" if traits.is_durable else "memory"
+    if inherited.options.get("durability") in ("disk", "replicated") and traits.is_durable:
+        durability = str(inherited.options["durability"])
+    own |= {"durability": durability, "in_doubt": "redeliver"}
+    ttl_s = own.pop("ttl_s", inherited.ttl_s)
+    dead_letter = own.pop("dead_letter", inherited.dead_letter)
+    return replace(
+        inherited,
+        prefix=None,
+        pattern=address,
+        kind="queue",
+        distribution=Distribution.BALANCED,
+        options={**inherited.options, **own},
+        ttl_s=ttl_s,
+        dead_letter=dead_letter,
+    )
+
+
+def _bit(value: bool) -> str:
+    return "true" if value else "false"
