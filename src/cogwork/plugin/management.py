@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from msgspec import Struct, field
+
 from cogwork.amqp.errors import CogworkError
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ __all__ = (
     "VHOST",
     "Collection",
     "ContainerView",
+    "ExchangeOptions",
+    "ManagedExchanges",
     "ManagedQueue",
     "ManagedStream",
     "ManagementError",
@@ -129,6 +133,52 @@ class Report:
     end: int
     records_per_s: float
     batch: int
+
+
+class ExchangeOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an exchange is declared with.
+
+    Attributes:
+        type: `direct`, `fanout`, `topic`, `headers` or one of a plug-in.
+        durable: Whether it outlives the container, where there is a data directory.
+        auto_delete: Whether it goes with the last binding from it.
+        internal: Whether it takes messages from other exchanges alone.
+        arguments: What its type heeds, and `alternate-exchange`.
+    """
+
+    type: str = "direct"
+    durable: bool = True
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: dict[str, object] = field(default_factory=dict)
+
+
+class ManagedExchanges(Protocol):
+    """The exchanges of a virtual host, as management sees them: by their addresses.
+
+    Each of these raises `ManagementError` where it is refused.
+    """
+
+    def declare(self, address: str, options: ExchangeOptions, requester: Requester) -> bool:
+        """Make an exchange; return False if it was there, and the same."""
+
+    def delete(self, address: str, *, if_unused: bool) -> bool:
+        """Delete an exchange; return False if it was not there."""
+
+    def bind(
+        self,
+        source: str,
+        destination: str,
+        key: str,
+        arguments: Mapping[str, object],
+        requester: Requester,
+    ) -> bool:
+        """Bind a queue or an exchange; return False if it was bound so already."""
+
+    def unbind(
+        self, source: str, destination: str, key: str, arguments: Mapping[str, object]
+    ) -> bool:
+        """Remove a binding; return whether it was there."""
 
 
 class Collection(Protocol):
@@ -249,13 +299,17 @@ class ContainerView(Protocol):
     def collections(self) -> Mapping[str, Collection]:
         """The entities by type: container, connection, session, link, address, queue, stream, node.
 
-        And `org.cogwork.consumer`; the default virtual host's has `org.cogwork.link` and
-        `org.cogwork.mesh`, too.
+        And exchange, binding and `org.cogwork.consumer`; the default virtual host's has
+        `org.cogwork.link` and `org.cogwork.mesh`, too.
         """
 
     @property
     def mesh(self) -> MeshView:
         """The other containers."""
+
+    @property
+    def exchanges(self) -> ManagedExchanges:
+        """The exchanges, and what can be done to them."""
 
     def requester(self, source: Terminus | None) -> Requester | None:
         """Find whose request came from `source`; None where its link has gone."""

@@ -18,6 +18,11 @@ from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.requester import ClientRequester
+from cogwork.container.management.exchanges import (
+    ManagedExchanges,
+    binding_rows,
+    exchange_rows,
+)
 from cogwork.container.management.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.vhost.attachments import Attachment
@@ -69,6 +74,7 @@ class View:
     Attributes:
         collections: The entities by type.
         mesh: The other containers.
+        exchanges: The exchanges, and what can be done to them.
         on_done: Called when something that was begun has come to its end.
     """
 
@@ -85,9 +91,12 @@ class View:
         self.mesh: MeshView = mesh_view.View(container)
         self._declarations = Declarations(vhost)
         self._streams = StreamDeclarations(vhost)
+        self.exchanges = ManagedExchanges(vhost)
         self._reported = Reported(vhost.name, lambda: container.core.now)
         self.collections: Mapping[str, Collection] = {
             **collections_of(container, vhost),
+            "exchange": exchange_rows(vhost),
+            "binding": binding_rows(vhost),
             CONSUMER: self._reported.rows,
         }
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.consumers import Consumers
+from cogwork.nodes.management.exchanges import Exchanges
 from cogwork.nodes.management.links import Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
@@ -45,7 +46,7 @@ Work = Generator[bool, None, Reply]
 
 Handler = Callable[["Request", "Requester"], Reply | Work]
 
-WITH_ADDRESSES = frozenset({"address", "queue", "stream"})
+WITH_ADDRESSES = frozenset({"address", "queue", "stream", "exchange", "binding"})
 """Types whose names are addresses, so that permissions hold for each."""
 
 SINGLE = frozenset({"container", MESH})
@@ -103,6 +104,13 @@ class Operations:
             "BOUNDS": streams.bounds,
             "TRIM": streams.trim,
             "MOVE": streams.move,
+        }
+        exchanges = Exchanges(container)
+        self._by_type["exchange"] = look | {
+            "CREATE": exchanges.create,
+            "DELETE": exchanges.delete,
+            "BIND": exchanges.bind,
+            "UNBIND": exchanges.unbind,
         }
         if CONSUMER in container.collections:
             consumers = Consumers(container)
