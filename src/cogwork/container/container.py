@@ -280,6 +280,7 @@ class Container:
         # Queues on disk are in them, and are opened next.
         self._take_declared_vhosts(self.cluster_settings.merge(self.configuration))
         self.replication.start()
+        self._exchange_file.open()
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
         if self._worker is None:

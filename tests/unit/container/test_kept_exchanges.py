@@ -30,6 +30,12 @@ BINDING = Binding(Destination(QUEUE, "q"), b"\xff.\x00k", {"x-match": "all", "b"
 TO_EXCHANGE = Binding(Destination(EXCHANGE, "b"), b"k")
 
 
+def opened(folder: Path) -> ExchangeFile:
+    file = ExchangeFile(str(folder))
+    file.open()
+    return file
+
+
 def kept(file: ExchangeFile, vhost: str = "") -> KeptExchanges:
     found = file.of(vhost)
     assert found is not None
@@ -41,12 +47,12 @@ def names(file: ExchangeFile, vhost: str = "") -> list[str]:
 
 
 def test_what_was_kept_comes_back_with_the_types_of_its_values(tmp_path: Path) -> None:
-    file = ExchangeFile(str(tmp_path))
+    file = opened(tmp_path)
     kept(file).declare(ODD)
     kept(file).bind("odd ☂", BINDING)
     kept(file, "blue").declare(DeclaredExchange("a", "topic"))
     file.close()
-    again = ExchangeFile(str(tmp_path))
+    again = opened(tmp_path)
     (exchange,) = kept(again).exchanges()
     assert exchange == ODD
     assert {key: type(value) for key, value in exchange.arguments.items()} == {
@@ -58,7 +64,7 @@ def test_what_was_kept_comes_back_with_the_types_of_its_values(tmp_path: Path) -
 
 
 def test_what_is_deleted_goes_with_its_bindings(tmp_path: Path) -> None:
-    file = ExchangeFile(str(tmp_path))
+    file = opened(tmp_path)
     for name in ("a", "b", "c"):
         kept(file).declare(DeclaredExchange(name, "fanout"))
         kept(file).bind(name, BINDING)
@@ -67,31 +73,31 @@ def test_what_is_deleted_goes_with_its_bindings(tmp_path: Path) -> None:
     kept(file).unbind("c", BINDING)
     kept(file).unbind("c", BINDING)
     file.close()
-    again = ExchangeFile(str(tmp_path))
+    again = opened(tmp_path)
     assert names(again) == ["a", "c"]
     assert list(kept(again).bindings()) == [("a", BINDING)]
     kept(again).delete_all()
     again.close()
-    assert names(ExchangeFile(str(tmp_path))) == []
+    assert names(opened(tmp_path)) == []
 
 
 @pytest.mark.parametrize("torn_octets", range(1, 20))
 def test_a_torn_last_line_is_left_out_and_the_rest_stays(tmp_path: Path, torn_octets: int) -> None:
-    file = ExchangeFile(str(tmp_path))
+    file = opened(tmp_path)
     kept(file).declare(DeclaredExchange("a", "fanout"))
     kept(file).declare(DeclaredExchange("b", "fanout"))
     file.close()
     path = tmp_path / "exchanges"
     path.write_bytes(path.read_bytes()[:-torn_octets])
-    torn = ExchangeFile(str(tmp_path))
+    torn = opened(tmp_path)
     assert names(torn) == ["a"]
     kept(torn).declare(DeclaredExchange("c", "fanout"))
     torn.close()
-    assert names(ExchangeFile(str(tmp_path))) == ["a", "c"]
+    assert names(opened(tmp_path)) == ["a", "c"]
 
 
 def test_damage_in_the_middle_is_refused_and_says_where(tmp_path: Path) -> None:
-    file = ExchangeFile(str(tmp_path))
+    file = opened(tmp_path)
     for name in ("a", "b"):
         kept(file).declare(DeclaredExchange(name, "fanout"))
     file.close()
@@ -100,31 +106,31 @@ def test_damage_in_the_middle_is_refused_and_says_where(tmp_path: Path) -> None:
     lines[1] = lines[1].replace(b'"a"', b'"x"')
     path.write_bytes(b"".join(lines))
     with pytest.raises(LogCorrupt, match=f"exchanges is damaged at position {len(lines[0])}"):
-        ExchangeFile(str(tmp_path))
+        opened(tmp_path)
 
 
 def test_a_later_version_is_refused(tmp_path: Path) -> None:
     line = kept_exchanges._line(["cogwork exchanges", 2])
     (tmp_path / "exchanges").write_bytes(line)
     with pytest.raises(UnsupportedVersion, match="has format version 2"):
-        ExchangeFile(str(tmp_path))
+        opened(tmp_path)
 
 
 def test_the_file_does_not_grow_with_what_is_gone(tmp_path: Path) -> None:
-    file = ExchangeFile(str(tmp_path))
+    file = opened(tmp_path)
     kept(file).declare(DeclaredExchange("stays", "fanout"))
     for _ in range(kept_exchanges.STALE_LINES_MAX):
         kept(file).bind("stays", BINDING)
         kept(file).unbind("stays", BINDING)
     file.close()
     assert (tmp_path / "exchanges").stat().st_size < 250 * kept_exchanges.STALE_LINES_MAX
-    assert names(ExchangeFile(str(tmp_path))) == ["stays"]
+    assert names(opened(tmp_path)) == ["stays"]
 
 
 def test_what_could_not_be_written_is_not_there_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = ExchangeFile(str(tmp_path))
+    file = opened(tmp_path)
     kept(file).declare(DeclaredExchange("a", "fanout"))
 
     def fail(_fd: int) -> None:
@@ -136,7 +142,18 @@ def test_what_could_not_be_written_is_not_there_later(
             kept(file).declare(DeclaredExchange("b", "fanout"))
     kept(file).declare(DeclaredExchange("c", "fanout"))
     file.close()
-    assert names(ExchangeFile(str(tmp_path))) == ["a", "c"]
+    assert names(opened(tmp_path)) == ["a", "c"]
+
+
+def test_nothing_is_written_before_the_directory_is_ours(tmp_path: Path) -> None:
+    first, second = opened(tmp_path), ExchangeFile(str(tmp_path))
+    kept(first).declare(DeclaredExchange("a", "fanout"))
+    kept(second).declare(DeclaredExchange("b", "fanout"))
+    first.close()
+    assert names(ExchangeFile(str(tmp_path))) == ["a"]
+    second.open()
+    second.close()
+    assert names(ExchangeFile(str(tmp_path))) == ["b"]
 
 
 def test_nothing_is_kept_without_a_data_directory() -> None:

@@ -6,6 +6,8 @@ last line that is torn was answered to nobody, and is left out; any other damage
 nobody could tell what is missing. The file is written anew, and put in place of the old one, before
 the first change and when most of its lines are out of date.
 
+Nothing is written before `open`: until the container starts, another one may use the directory.
+
 Declarations are rare: a client that comes back declares what is there, which writes nothing.
 """
 
@@ -60,8 +62,20 @@ class ExchangeFile:
         self._records: dict[Key, Record] = {}
         self._lines = 0
         self._fd: int | None = None
+        self._is_open = False
+        self._is_behind = False
         if self._path is not None and self._path.exists():
             self._read(self._path)
+
+    def open(self) -> None:
+        """Write from now on, and what has changed before: the directory is this process's alone.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        self._is_open = True
+        if self._is_behind and self._path is not None:
+            self._rewrite(self._path)
 
     def of(self, vhost: str) -> KeptExchanges | None:
         """Return what is kept of a virtual host; None if nothing is."""
@@ -80,7 +94,7 @@ class ExchangeFile:
         return key in self._records
 
     def put(self, key: Key, record: Record) -> None:
-        """Keep something; it is on disk when this returns.
+        """Keep something; it is on disk when this returns, if the file is open.
 
         Raises:
             OSError: It cannot be written.
@@ -113,6 +127,9 @@ class ExchangeFile:
 
     def _append(self, records: list[list[object]]) -> None:
         assert self._path is not None
+        if not self._is_open:
+            self._is_behind = True
+            return
         if self._fd is None or self._lines > 2 * len(self._records) + STALE_LINES_MAX:
             self._rewrite(self._path)
         assert self._fd is not None
