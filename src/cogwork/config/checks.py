@@ -13,6 +13,7 @@ from cogwork.amqp.redirect import host_of
 from cogwork.amqp.sasl import OAUTHBEARER
 from cogwork.config.dial_checks import check_dialled
 from cogwork.config.engine_checks import check_engine, check_engine_of
+from cogwork.config.exchange_checks import check_exchanges
 from cogwork.config.link_urls import BadLinkUrl, LinkUrl
 from cogwork.config.node_checks import check_kind
 from cogwork.config.oauth_checks import check_oauth
@@ -389,6 +390,7 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     yield from twice("queue", "address", [_bare(queue.address) for queue in vhost.queues])
     yield from each("stream", vhost.streams, _stream)
     yield from twice("stream", "address", [_bare(stream.address) for stream in vhost.streams])
+    yield from check_exchanges(vhost)
     yield from each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
     yield from twice("schema", "address", [_bare(it.address) for it in vhost.schemas])
     yield from each("node", vhost.nodes, _node)

@@ -31,6 +31,8 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "queue": attrgetter("address"),
     "stream": attrgetter("address"),
     "schema": attrgetter("address"),
+    "exchange": attrgetter("name"),
+    "binding": lambda it: f"{it.source} {it.destination} {it.key} {it.arguments or ''}".strip(),
     "audit": attrgetter("queue"),
     "engine": attrgetter("name"),
     "node": attrgetter("address"),
@@ -56,6 +58,9 @@ LIVE_LINK_KEYS = frozenset(
     | {"key_password_file", "ca", "crl_file", "minimum_version", "ciphers"}
 )
 """What every new attempt at a link to the same place looks up anew."""
+
+DECLARED = frozenset({"queue", "stream", "exchange", "binding"})
+"""What is declared when it is read; what was declared stays."""
 
 _Path = tuple[str, ...]
 
@@ -142,7 +147,7 @@ def _needs_restart(path: _Path, what: str) -> bool:
         return False
     if path[0] in ("user", "group", "anonymous"):
         return False
-    if "queue" in path or "stream" in path:
+    if not DECLARED.isdisjoint(path):
         return what != "added"  # a queue that holds items keeps the options it was declared with
     return not RESTART_KEYS.isdisjoint(path)
 

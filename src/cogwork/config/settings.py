@@ -316,6 +316,42 @@ class Queue(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=True)
     address: Text
 
 
+class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[exchange]]`: an exchange that is there from the start.
+
+    Attributes:
+        name: Its name.
+        type: `direct`, `fanout`, `topic`, `headers` or one of a plug-in.
+        durable: Whether it is kept in the data directory, where there is one.
+        auto_delete: Whether it goes with the last binding from it.
+        internal: Whether it takes messages from other exchanges alone.
+        arguments: What its type heeds, and `alternate-exchange`.
+    """
+
+    name: Text
+    type: Text = "direct"
+    durable: bool = True
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: dict[str, Any] = {}
+
+
+class Binding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[binding]]`: a binding that is there from the start.
+
+    Attributes:
+        source: The name of the exchange that messages come from.
+        destination: Where they go: `queue/NAME` or `exchange/NAME`.
+        key: The binding key.
+        arguments: What the exchange's type heeds.
+    """
+
+    source: Text
+    destination: Text
+    key: str = ""
+    arguments: dict[str, Any] = {}
+
+
 class Node(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[node]]`: a node of one's own at an address.
 
@@ -434,6 +470,8 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         addresses: `[[vhost.address]]`.
         queues: `[[vhost.queue]]`.
         streams: `[[vhost.stream]]`.
+        exchanges: `[[vhost.exchange]]`.
+        bindings: `[[vhost.binding]]`.
         schemas: `[[vhost.schema]]`.
         nodes: `[[vhost.node]]`.
     """
@@ -442,6 +480,8 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
     streams: list[Stream] = field(default_factory=list, name="stream")
+    exchanges: list[Exchange] = field(default_factory=list, name="exchange")
+    bindings: list[Binding] = field(default_factory=list, name="binding")
     schemas: list[Schema] = field(default_factory=list, name="schema")
     nodes: list[Node] = field(default_factory=list, name="node")
 
@@ -481,6 +521,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         addresses: `[[address]]`.
         queues: `[[queue]]`.
         streams: `[[stream]]`.
+        exchanges: `[[exchange]]`.
+        bindings: `[[binding]]`.
         schemas: `[[schema]]`.
         telemetry: `[telemetry]`; None tells nothing.
         audits: `[[audit]]`.
@@ -510,6 +552,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     addresses: list[Address] = field(default_factory=list, name="address")
     queues: list[Queue] = field(default_factory=list, name="queue")
     streams: list[Stream] = field(default_factory=list, name="stream")
+    exchanges: list[Exchange] = field(default_factory=list, name="exchange")
+    bindings: list[Binding] = field(default_factory=list, name="binding")
     schemas: list[Schema] = field(default_factory=list, name="schema")
     telemetry: Telemetry | None = None
     audits: list[Audit] = field(default_factory=list, name="audit")

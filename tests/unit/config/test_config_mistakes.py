@@ -33,6 +33,36 @@ if TYPE_CHECKING:
             'cogwork.toml:3: audit[0].vhost: found "blue", expected the name of a [[vhost]]',
         ),
         (
+            "[[exchange]]\nname = 'amq.mine'",
+            'cogwork.toml:2: exchange[0].name: found "amq.mine",'
+            " expected a name that does not begin with amq.",
+        ),
+        (
+            "[[exchange]]\nname = 'a'\ntype = 'os:system'",
+            'cogwork.toml:3: exchange[0].type: found "os:system", expected one of direct, fanout',
+        ),
+        (
+            "[[exchange]]\nname = 'a'\n[[exchange]]\nname = 'a'",
+            "cogwork.toml:4: exchange[1].name: found",
+        ),
+        (
+            "[[binding]]\nsource = 'a'\ndestination = 'queue/q'",
+            'cogwork.toml:2: binding[0].source: found "a", expected an exchange: one of [[exchang',
+        ),
+        (
+            "[[binding]]\nsource = 'amq.topic'\ndestination = 'topic/q'",
+            'cogwork.toml:3: binding[0].destination: found "topic/q",'
+            " expected queue/NAME or exchange/NAME",
+        ),
+        (
+            "[[binding]]\nsource = 'amq.topic'\ndestination = 'exchange/q'",
+            'cogwork.toml:3: binding[0].destination: found "exchange/q", expected an exchange',
+        ),
+        (
+            "[[exchange]]\nname = 'a'\narguments = { day = 1979-05-27 }",
+            "cogwork.toml:3: exchange[0].arguments: found",
+        ),
+        (
             "[cluster]\nprimaries = ['a', 'b', 'c', 'd', 'e', 'f']",
             "cogwork.toml:2: cluster.primaries: found an array of 6,"
             " expected an array of 1 to 5 items, each item a string",

@@ -35,6 +35,8 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "Options of a queue": settings.QueueOptions,
     "`[[queue]]`": settings.Queue,
     "`[[stream]]`": settings.Stream,
+    "`[[exchange]]`": settings.Exchange,
+    "`[[binding]]`": settings.Binding,
     "`[[schema]]`": settings.Schema,
     "`[telemetry]`": settings.Telemetry,
     "`[[audit]]`": settings.Audit,

@@ -29,9 +29,10 @@ from cogwork.router.exchanges.binding import (
 )
 from cogwork.router.exchanges.errors import ExchangeError
 from cogwork.router.exchanges.graph import DEFAULT
+from cogwork.router.exchanges.names import PREDECLARED, RESERVED, problem_of_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cogwork.container.connections.node_shares import Makers, NodeShares
     from cogwork.container.vhost.kept_exchanges import KeptExchanges
@@ -39,31 +40,17 @@ if TYPE_CHECKING:
     from cogwork.plugin.capabilities import Exchanging, Storing
     from cogwork.plugin.exchange_types import ExchangeType, ExchangeTypeFactory
 
-__all__ = ("PREDECLARED", "Exchanges")
+__all__ = ("Exchanges",)
 
 log = logging.getLogger("cogwork")
 
 ACCESS_REFUSED, NOT_FOUND, PRECONDITION_FAILED = 403, 404, 406
 COMMAND_INVALID, INTERNAL_ERROR = 503, 541
 
-PREDECLARED: Final = {
-    "amq.direct": "direct",
-    "amq.fanout": "fanout",
-    "amq.headers": "headers",
-    "amq.match": "headers",
-    "amq.topic": "topic",
-}
-"""Exchanges that are there from the start, with their types (AMQP 0-9-1 §3.1.3)."""
-
-RESERVED: Final = "amq."
-
 QUEUE_PREFIX: Final = "queue/"
 """What the address of a queue begins with; a binding names what follows."""
 
 ALTERNATE: Final = "alternate-exchange"
-
-NAME_OCTETS_MAX: Final = 255
-"""What a short string has room for (AMQP 0-9-1 §4.2.5.3)."""
 
 COMPARED: Final = (ALTERNATE, "hash-header", "hash-property")
 """Arguments that a redeclaration must repeat: those that change where messages go."""
@@ -112,10 +99,38 @@ class Exchanges:
 
     def _restore(self, kept: KeptExchanges) -> None:
         for exchange in kept.exchanges():
-            self._add(exchange, ())
+            try:
+                self._add(exchange, ())
+            except ExchangeError as error:
+                log.error("exchange %r is left out: %s", exchange.name, error)
         for source, binding in kept.bindings():
-            self._graph.bind(source, binding)
+            if source in self._graph:
+                self._graph.bind(source, binding)
+            else:
+                log.error("a binding of exchange %r is left out, which is not there", source)
         self._node.changed()
+
+    def configure(
+        self, exchanges: Iterable[DeclaredExchange], bindings: Iterable[tuple[str, Binding]]
+    ) -> None:
+        """Declare what a configuration has; what is there otherwise stays, and that is told."""
+        for each in exchanges:
+            try:
+                self.declare(
+                    each.name,
+                    each.kind,
+                    durable=each.durable,
+                    auto_delete=each.auto_delete,
+                    internal=each.internal,
+                    arguments=each.arguments,
+                )
+            except ExchangeError as error:
+                log.error("exchange %r stays what it was: %s", each.name, error)
+        for source, binding in bindings:
+            try:
+                self.bind(source, binding.destination, binding.key, binding.arguments)
+            except ExchangeError as error:
+                log.error("cannot bind %s to %r: %s", binding.destination.name, source, error)
 
     # -- what is there
 
@@ -454,11 +469,9 @@ class Exchanges:
         if name.startswith(RESERVED):
             text = f"exchange name '{name:.255}' contains reserved prefix 'amq.*'"
             raise ExchangeError(ACCESS_REFUSED, text)
-        if not name.isprintable() or len(name.encode(errors="replace")) > NAME_OCTETS_MAX:
-            text = (
-                f"invalid exchange name {name!r:.300}: "
-                f"expected 1 to {NAME_OCTETS_MAX} octets of printable characters"
-            )
+        problem = problem_of_name(name)
+        if problem:
+            text = f"invalid exchange name {name!r:.300}: expected {problem}"
             raise ExchangeError(PRECONDITION_FAILED, text)
 
     def _demand_ends(self, source: str, destination: Destination) -> None:

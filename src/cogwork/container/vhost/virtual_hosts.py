@@ -10,7 +10,10 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.config.addressing import schema_engine_of, table_of, told_streams
+from cogwork.container.vhost.declared_exchange import DeclaredExchange
 from cogwork.plugin.capabilities import Removable
+from cogwork.router.exchanges.addresses import destination_in
+from cogwork.router.exchanges.binding import QUEUE, Binding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -89,6 +92,7 @@ class VirtualHosts:
                 _change(self.by_name[name], plan)
             for address in _declared(plan.tables):
                 self.by_name[name].entry_of(address)
+            self.by_name[name].exchanges.configure(*_exchanges_of(plan.tables))
         for name in self.by_name.keys() - plans.keys():
             self._retired.append(self.by_name.pop(name))
         return fresh
@@ -150,8 +154,31 @@ def _change(vhost: VirtualHost, plan: Plan) -> None:
         vhost.schemas.take_rules(plan.tables.schemas)
 
 
+def _exchanges_of(
+    tables: Configuration | Vhost,
+) -> tuple[list[DeclaredExchange], list[tuple[str, Binding]]]:
+    """List the exchanges and bindings that are there from the start."""
+    exchanges = [
+        DeclaredExchange(
+            each.name, each.type, each.durable, each.auto_delete, each.internal, each.arguments
+        )
+        for each in tables.exchanges
+    ]
+    bindings = [
+        (each.source, Binding(destination, each.key.encode(), each.arguments))
+        for each in tables.bindings
+        if (destination := destination_in(each.destination)) is not None
+    ]
+    return exchanges, bindings
+
+
 def _declared(tables: Configuration | Vhost) -> list[str]:
     """List the addresses of queues and streams that are there from the start."""
     queues = [queue.address for queue in tables.queues]
+    bound = [
+        each.destination
+        for each in tables.bindings
+        if (found := destination_in(each.destination)) is not None and found.kind == QUEUE
+    ]
     streams = [stream.address for stream in tables.streams]
-    return [*queues, *streams, *told_streams(tables)]
+    return [*queues, *bound, *streams, *told_streams(tables)]

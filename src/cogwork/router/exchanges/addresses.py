@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ("exchange_address", "name_in", "rabbitmq_address", "without_key")
+from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
+
+__all__ = ("destination_in", "exchange_address", "name_in", "rabbitmq_address", "without_key")
 
 PREFIX: Final = "exchange"
 DEFAULT_NAME: Final = "amq.default"
@@ -30,6 +32,16 @@ def name_in(quoted: str) -> str:
     """Return the exchange that the part of an address names; empty for the default exchange."""
     name = unquote(quoted, errors="surrogateescape")
     return "" if name == DEFAULT_NAME else name
+
+
+def destination_in(address: str) -> Destination | None:
+    """Return what a binding to an address leads to; None if nothing can be bound there."""
+    kind, _, name = address.removeprefix("/").partition("/")
+    if kind == QUEUE and name:
+        return Destination(QUEUE, name)
+    if kind == PREFIX and name_in(name):
+        return Destination(EXCHANGE, name_in(name))
+    return None
 
 
 def rabbitmq_address(address: str) -> str:
