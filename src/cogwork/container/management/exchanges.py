@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp091.errors import EncodeError
 from cogwork.amqp091.tables import encode_table
-from cogwork.container.connections.requester import ClientRequester
-from cogwork.container.management.inventory import Entities
 from cogwork.plugin.management import (
     BAD_REQUEST,
     CONFLICT,
@@ -15,26 +13,19 @@ from cogwork.plugin.management import (
     NOT_FOUND,
     ManagementError,
 )
-from cogwork.router.exchanges.addresses import name_in
-from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
+from cogwork.router.exchanges.addresses import destination_in, name_in
+from cogwork.router.exchanges.binding import EXCHANGE
 from cogwork.router.exchanges.errors import ExchangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.container.connections.node_shares import Makers
-    from cogwork.container.vhost.declared_exchange import DeclaredExchange
-    from cogwork.container.vhost.virtual_host import VirtualHost
-    from cogwork.plugin.management import ExchangeOptions, Requester, Row
-    from cogwork.router.exchanges.binding import Binding
+    from cogwork.container.vhost.exchanges import Exchanges
+    from cogwork.plugin.management import ExchangeOptions, Requester
+    from cogwork.router.exchanges.binding import Destination
 
-__all__ = ("ManagedExchanges", "binding_rows", "exchange_rows")
-
-EXCHANGE_ATTRIBUTES = (
-    *("name", "address", "vhost", "exchange", "type", "durable", "auto_delete", "internal"),
-    *("arguments", "bindings", "delivered", "unroutable"),
-)
-BINDING_ATTRIBUTES = ("name", "vhost", "source", "destination", "key", "arguments")
+__all__ = ("ManagedExchanges",)
 
 STATUS = {403: FORBIDDEN, 404: NOT_FOUND, 406: CONFLICT, 503: BAD_REQUEST, 541: 500}
 """What a reply code of AMQP 0-9-1 is in a reply of `$management`."""
@@ -43,33 +34,37 @@ STATUS = {403: FORBIDDEN, 404: NOT_FOUND, 406: CONFLICT, 503: BAD_REQUEST, 541: 
 class ManagedExchanges:
     """What can be done to the exchanges of one virtual host."""
 
-    def __init__(self, vhost: VirtualHost) -> None:
-        """Initialize it with a virtual host.
+    def __init__(
+        self, exchanges: Exchanges, makers_of: Callable[[Requester | None], Makers]
+    ) -> None:
+        """Initialize it with exchanges.
 
         Args:
-            vhost: Whose exchanges they are.
+            exchanges: Those of the virtual host.
+            makers_of: Tells for whom something is made that is asked for.
         """
-        self._vhost = vhost
+        self._exchanges = exchanges
+        self._makers_of = makers_of
 
     def declare(self, address: str, options: ExchangeOptions, requester: Requester) -> bool:
         """Make an exchange; return False if it was there, and the same."""
         name = _exchange_in(address)
         return _done(
-            lambda: self._vhost.exchanges.declare(
+            lambda: self._exchanges.declare(
                 name,
                 options.type,
                 durable=options.durable,
                 auto_delete=options.auto_delete,
                 internal=options.internal,
                 arguments=_plain(options.arguments),
-                makers=_makers(requester),
+                makers=self._makers_of(requester),
             )
         )
 
     def delete(self, address: str, *, if_unused: bool) -> bool:
         """Delete an exchange; return False if it was not there."""
         name = _exchange_in(address)
-        return _done(lambda: self._vhost.exchanges.delete(name, if_unused=if_unused))
+        return _done(lambda: self._exchanges.delete(name, if_unused=if_unused))
 
     def bind(
         self,
@@ -81,86 +76,14 @@ class ManagedExchanges:
     ) -> bool:
         """Bind a queue or an exchange; return False if it was bound so already."""
         ends = (_exchange_in(source), _destination_in(destination), _octets(key), _plain(arguments))
-        return _done(lambda: self._vhost.exchanges.bind(*ends, makers=_makers(requester)))
+        return _done(lambda: self._exchanges.bind(*ends, makers=self._makers_of(requester)))
 
     def unbind(
         self, source: str, destination: str, key: str, arguments: Mapping[str, object]
     ) -> bool:
         """Remove a binding; return whether it was there."""
         ends = (_exchange_in(source), _destination_in(destination), _octets(key), _plain(arguments))
-        return _done(lambda: self._vhost.exchanges.unbind(*ends))
-
-
-def exchange_rows(vhost: VirtualHost) -> Entities[DeclaredExchange]:
-    """Make the collection of a virtual host's exchanges."""
-    exchanges = vhost.exchanges
-
-    def get(address: str) -> DeclaredExchange | None:
-        return exchanges.get(_exchange_in(address))
-
-    def members() -> list[DeclaredExchange]:
-        return sorted(exchanges, key=lambda each: each.name)
-
-    return Entities(
-        EXCHANGE_ATTRIBUTES,
-        members,
-        lambda it: exchanges.address(it.name),
-        lambda it: _exchange_row(vhost, it),
-        get,
-    )
-
-
-def _exchange_row(vhost: VirtualHost, exchange: DeclaredExchange) -> Row:
-    address = vhost.exchanges.address(exchange.name)
-    return {
-        "name": address,
-        "address": address,
-        "vhost": vhost.name,
-        "exchange": exchange.name,
-        "type": exchange.kind,
-        "durable": exchange.durable,
-        "auto_delete": exchange.auto_delete,
-        "internal": exchange.internal,
-        "arguments": dict(exchange.arguments),
-        "bindings": len(vhost.exchanges.bindings(exchange.name)),
-        **vhost.exchanges.figures(exchange.name),
-    }
-
-
-def binding_rows(vhost: VirtualHost) -> Entities[tuple[str, Binding]]:
-    """Make the collection of a virtual host's bindings; one is known by its source's address."""
-    exchanges = vhost.exchanges
-
-    def members() -> Iterator[tuple[str, Binding]]:
-        return (
-            (exchange.name, binding)
-            for exchange in sorted(exchanges, key=lambda each: each.name)
-            for binding in exchanges.bindings(exchange.name)
-        )
-
-    def get(name: str) -> tuple[str, Binding] | None:
-        return next((each for each in members() if exchanges.address(each[0]) == name), None)
-
-    return Entities(
-        BINDING_ATTRIBUTES,
-        members,
-        lambda it: exchanges.address(it[0]),
-        lambda it: _binding_row(vhost, *it),
-        get,
-    )
-
-
-def _binding_row(vhost: VirtualHost, source: str, binding: Binding) -> Row:
-    kind, name = binding.destination
-    is_queue = kind == QUEUE
-    return {
-        "name": vhost.exchanges.address(source),
-        "vhost": vhost.name,
-        "source": vhost.exchanges.address(source),
-        "destination": f"queue/{name}" if is_queue else vhost.exchanges.address(name),
-        "key": binding.key.decode(errors="backslashreplace"),
-        "arguments": dict(binding.arguments),
-    }
+        return _done(lambda: self._exchanges.unbind(*ends))
 
 
 def _done(act: Callable[[], bool]) -> bool:
@@ -183,13 +106,11 @@ def _exchange_in(address: str) -> str:
 
 
 def _destination_in(address: str) -> Destination:
-    kind, _, name = address.removeprefix("/").partition("/")
-    if kind == QUEUE and name:
-        return Destination(QUEUE, name)
-    if kind == EXCHANGE and name:
-        return Destination(EXCHANGE, name_in(name))
-    text = f"{address!r:.200} cannot be bound: expected queue/NAME or exchange/NAME"
-    raise ManagementError(BAD_REQUEST, text)
+    destination = destination_in(address)
+    if destination is None:
+        text = f"{address!r:.200} cannot be bound: expected queue/NAME or exchange/NAME"
+        raise ManagementError(BAD_REQUEST, text)
+    return destination
 
 
 def _octets(key: str) -> bytes:
@@ -221,8 +142,3 @@ def _plain_value(value: object) -> object:
         if isinstance(value, kind):
             return kind(value)
     return value
-
-
-def _makers(requester: Requester) -> Makers:
-    """Tell for whom something is made that is asked for."""
-    return requester.client.makers if isinstance(requester, ClientRequester) else ()

@@ -20,6 +20,7 @@ from cogwork.container.management import rows
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
 from cogwork.plugin.management import LIMIT, LINK, MESH, PERMISSION, USER, VHOST
+from cogwork.router.exchanges.addresses import name_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cogwork.container.connections.peer import Peer
     from cogwork.container.container import Container
     from cogwork.container.vhost.attachments import Attachment
+    from cogwork.container.vhost.declared_exchange import DeclaredExchange
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.link import Link
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from cogwork.plugin.management import Collection, Row
     from cogwork.plugin.mesh import LinkRow, MeshView
     from cogwork.plugin.node import Node
+    from cogwork.router.exchanges.binding import Binding
 
 __all__ = ("Entities", "collections_of", "links_of", "mesh_of")
 
@@ -100,6 +103,8 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         "link": _links(container, vhost),
         "address": _addresses(vhost),
         "queue": _queues(vhost),
+        "exchange": _exchanges(vhost),
+        "binding": _bindings(vhost),
         "stream": _streams(vhost),
         "node": _nodes(vhost),
         **({} if vhost.name else of_mesh),
@@ -240,6 +245,40 @@ def _addresses(vhost: VirtualHost) -> Entities[AddressEntry]:
 
 def _queues(vhost: VirtualHost) -> Entities[tuple[str, Node]]:
     return _nodes_of(vhost, "queue", rows.QUEUE)
+
+
+def _exchanges(vhost: VirtualHost) -> Entities[DeclaredExchange]:
+    exchanges = vhost.exchanges
+
+    def get(address: str) -> DeclaredExchange | None:
+        return exchanges.get(name_in(address.removeprefix("/").partition("/")[2]))
+
+    return Entities(
+        rows.EXCHANGE,
+        lambda: sorted(exchanges, key=lambda each: each.name),
+        lambda it: exchanges.address(it.name),
+        lambda it: rows.exchange_row(vhost, it),
+        get,
+    )
+
+
+def _bindings(vhost: VirtualHost) -> Entities[tuple[str, Binding]]:
+    exchanges = vhost.exchanges
+
+    def members() -> Iterator[tuple[str, Binding]]:
+        return (
+            (exchange.name, binding)
+            for exchange in sorted(exchanges, key=lambda each: each.name)
+            for binding in exchanges.bindings(exchange.name)
+        )
+
+    return Entities(
+        rows.BINDING,
+        members,
+        lambda it: exchanges.address(it[0]),
+        lambda it: rows.binding_row(vhost, *it),
+        lambda name: next((it for it in members() if exchanges.address(it[0]) == name), None),
+    )
 
 
 def _streams(vhost: VirtualHost) -> Entities[tuple[str, Node]]:

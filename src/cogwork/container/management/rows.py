@@ -18,12 +18,14 @@ from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTI
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.plugin.capabilities import Bindable, Storing
 from cogwork.plugins import PLUGIN_FAULTS
+from cogwork.router.exchanges.binding import QUEUE as QUEUE_KIND
 from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.peer import Peer
     from cogwork.container.container import Container
+    from cogwork.container.vhost.declared_exchange import DeclaredExchange
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.link import Link
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.transport.incoming import IncomingLink
     from cogwork.plugin.management import Row
     from cogwork.plugin.node import Node
+    from cogwork.router.exchanges.binding import Binding
 
 __all__ = (
     "ADDRESS",
@@ -131,6 +134,11 @@ STREAM = (
     *("is_shared", "options"),
 )
 NODE = ("name", "address", "vhost", "kind", "status")
+EXCHANGE = (
+    *("name", "address", "vhost", "exchange", "kind", "durable", "auto_delete", "internal"),
+    *("arguments", "bindings", "delivered", "unroutable"),
+)
+BINDING = ("name", "vhost", "source", "destination", "key", "arguments")
 USER = ("name", "origin", "login", "groups", "mesh", "problem")
 PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "deny")
 VHOST = ("name", "origin", "connections", "addresses")
@@ -346,6 +354,38 @@ def vhost_row(container: Container, name: str) -> Row:
         "origin": container.cluster_settings.origin_of_vhost(name),
         "connections": sum(client.vhost is vhost for client in clients),
         "addresses": 0 if vhost is None else len(vhost.space.entries),
+    }
+
+
+def exchange_row(vhost: VirtualHost, exchange: DeclaredExchange) -> Row:
+    """Make an exchange's row."""
+    address = vhost.exchanges.address(exchange.name)
+    return {
+        "name": address,
+        "address": address,
+        "vhost": vhost.name,
+        "exchange": exchange.name,
+        "kind": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": dict(exchange.arguments),
+        "bindings": len(vhost.exchanges.bindings(exchange.name)),
+        **vhost.exchanges.figures(exchange.name),
+    }
+
+
+def binding_row(vhost: VirtualHost, source: str, binding: Binding) -> Row:
+    """Make a binding's row; it is known by the address of the exchange that it leads from."""
+    kind, name = binding.destination
+    address = vhost.exchanges.address(source)
+    return {
+        "name": address,
+        "vhost": vhost.name,
+        "source": address,
+        "destination": f"queue/{name}" if kind == QUEUE_KIND else vhost.exchanges.address(name),
+        "key": binding.key.decode(errors="backslashreplace"),
+        "arguments": dict(binding.arguments),
     }
 
 

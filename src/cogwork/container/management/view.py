@@ -18,11 +18,7 @@ from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.requester import ClientRequester
-from cogwork.container.management.exchanges import (
-    ManagedExchanges,
-    binding_rows,
-    exchange_rows,
-)
+from cogwork.container.management.exchanges import ManagedExchanges
 from cogwork.container.management.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.vhost.attachments import Attachment
@@ -91,12 +87,10 @@ class View:
         self.mesh: MeshView = mesh_view.View(container)
         self._declarations = Declarations(vhost)
         self._streams = StreamDeclarations(vhost)
-        self.exchanges = ManagedExchanges(vhost)
+        self.exchanges = ManagedExchanges(vhost.exchanges, _makers)
         self._reported = Reported(vhost.name, lambda: container.core.now)
         self.collections: Mapping[str, Collection] = {
             **collections_of(container, vhost),
-            "exchange": exchange_rows(vhost),
-            "binding": binding_rows(vhost),
             CONSUMER: self._reported.rows,
         }
 
