@@ -58,6 +58,10 @@ COMMANDS = {
     "queue": Entry(
         "cogwork.cli.commands.queue", "Manage queues: list, declare, peek, purge, move, delete."
     ),
+    "exchange": Entry(
+        "cogwork.cli.commands.exchange",
+        "Manage exchanges: list, declare, delete, bind, unbind, publish.",
+    ),
     "stream": Entry(
         "cogwork.cli.commands.stream", "Manage streams: create, list, show, move, trim, delete."
     ),
