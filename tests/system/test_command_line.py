@@ -315,7 +315,7 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("send", "{bob}", "queue/anns", "x"), ExitCode.AUTHENTICATION, "no permission to send"),
         (("receive", "{bob}", "queue/anns"), ExitCode.AUTHENTICATION, "no permission to receive"),
         (("status", "{wrong}"), ExitCode.AUTHENTICATION, "authentication"),
-        (("send", "{url}", "exchange/a", "x"), ExitCode.ERROR, "needs a node of kind 'exchange'"),
+        (("send", "{url}", "exchange/a", "x"), ExitCode.NOT_FOUND, "there is no exchange 'a'"),
         (("send", "{url}", "stream/a", "x"), ExitCode.NOT_FOUND, "there is no stream"),
         (("receive", "{url}", "stream/a", "--from", "first"), ExitCode.NOT_FOUND, "no stream"),
         (("receive", "{url}", "a", "--from", "noon"), ExitCode.USAGE, "is not a place in a stream"),

@@ -59,7 +59,7 @@ ROUTES: dict[str | None, str | None] = {
     "stream/nope": "amqp:not-found",
     "$nothing/x": "amqp:not-found",
     "$management/x": "amqp:not-found",
-    "exchange/e": "amqp:not-implemented",
+    "exchange/e": "amqp:not-found",
     "topic/a.*": "amqp:not-allowed",
     "closed/a": "amqp:not-found",
     "queue/secret": "amqp:unauthorized-access",
@@ -171,7 +171,7 @@ async def test_our_own_client_is_told_why() -> None:
                 ("stream/nope", cogwork.NotFound),
                 ("$nothing/x", cogwork.NotFound),
                 ("queue/secret", cogwork.PermissionDenied),
-                ("exchange/e", cogwork.LinkRefused),
+                ("exchange/e", cogwork.NotFound),
                 ("plain", cogwork.Released),
             ):
                 with pytest.raises(kind, match=re.escape(address)):
