@@ -133,6 +133,7 @@ class Heartbeat:
 
     def _record(self, now_s: float) -> dict[str, object]:
         container, traffic = self._container, self._traffic
+        exchanges = [vhost.exchanges for vhost in container.vhosts.values()]
         cluster = container.replication.cluster_facts()
         sums = traffic.addresses.values()
         return {
@@ -149,8 +150,8 @@ class Heartbeat:
             "bytes_out": traffic.connection_bytes[1],
             "memory_bytes": resident_bytes(),
             "cpu_s": round(time.process_time(), 3),
-            "exchanges": None,
-            "bindings": None,
+            "exchanges": sum(map(len, exchanges)),
+            "bindings": sum(each.binding_count for each in exchanges),
             "queues": self._count("queue"),
             "streams": self._count("stream"),
             "peers": sorted(container.mesh.mesh.neighbours.active),

@@ -134,6 +134,15 @@ class Exchanges:
 
     # -- what is there
 
+    def __len__(self) -> int:
+        """Count all but the default exchange."""
+        return len(self._declared)
+
+    @property
+    def binding_count(self) -> int:
+        """How many bindings there are."""
+        return self._graph.binding_count
+
     def __iter__(self) -> Iterator[DeclaredExchange]:
         """Go over all but the default exchange."""
         return iter(tuple(self._declared.values()))
