@@ -52,6 +52,9 @@ def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -
             entry = channel.vhost.exchanges.entry(method.exchange)
     channel.connection.note_publish()
     channel.publishing.publish(entry, method, content)
+    # The next one like this need not come here: by the default exchange, one with the same key.
+    key = None if method.exchange else octets_of(method.routing_key)
+    channel.end.allow(entry, octets_of(method.exchange), key)
 
 
 def _demand_publish(channel: Channel, method: m.BasicPublish) -> None:

@@ -52,6 +52,7 @@ class Channel:
         self.number = number
         self.publishing = Publishing(self)
         self.end = BasicChannel(connection.wire, number, self.publishing)
+        self.end.is_direct = True
         self.consumers: dict[str, Consumer | ReplyConsumer] = {}
         self.replies: ReplyConsumer | None = None
         self.queue = ""
@@ -112,6 +113,7 @@ class Channel:
 
     def close(self) -> None:
         """Give up what the channel holds; what is unacknowledged goes back, marked."""
+        self.end.is_direct = False
         self._later.clear()
         self.publishing.close()
         self.end_consumers()
@@ -146,7 +148,8 @@ class Channel:
         )
 
     def permit_anew(self) -> None:
-        """Close the channel if one of its consumers may not receive any more."""
+        """Ask anew what the client may publish; close the channel if a consumer may not take."""
+        self.end.forget_allowed()
         try:
             for consumer in self.consumers.values():
                 if consumer is not self.replies:

@@ -3,8 +3,9 @@
 Theory of operation. Whoever is to be told of a message's fate has it published under a token, and
 its outcome comes back under that, at the end of a batch: accepted once every queue has it as
 durable as it is, rejected or modified where a queue refuses it, released where nobody took it.
-Released and mandatory, it is returned; either way the client is told that it was dealt with.
-Outcomes of a batch are told together, up to the last message before which nothing is open.
+Released and mandatory, it is returned; either way the client is told that it was dealt with. The
+compiled channel numbers what is to be confirmed and writes the confirms, because it takes plain
+messages itself.
 
 In a transaction nothing is published or acknowledged before the commit, which is answered once all
 of it has its outcome.
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
-from cogwork.amqp091.methods import BasicAck, BasicNack, BasicReturn, TxCommitOk
+from cogwork.amqp091.methods import BasicReturn, TxCommitOk
 from cogwork.amqp091.strings import octets_of
 
 if TYPE_CHECKING:
@@ -83,10 +84,8 @@ class Publishing:
         self.is_committing = False
         self._channel = channel
         self._transaction: _Transaction | None = None
-        self._number = 0
         self._token = 0
         self._open: dict[int, _Published] = {}
-        self._unconfirmed: dict[int, None] = {}
         self._is_failed = False
 
     @property
@@ -104,7 +103,9 @@ class Publishing:
             raise ProtocolError(
                 ReplyCode.PRECONDITION_FAILED, "cannot switch from tx to confirm mode"
             )
-        self.is_confirming = True
+        if not self.is_confirming:
+            self.is_confirming = True
+            self._channel.end.start_confirms()
 
     def select_transactions(self) -> None:
         """Collect from now on.
@@ -117,6 +118,7 @@ class Publishing:
                 ReplyCode.PRECONDITION_FAILED, "cannot switch from confirm to tx mode"
             )
         self._transaction = self._transaction or _Transaction()
+        self._channel.end.is_direct = False
 
     # -- messages
 
@@ -125,10 +127,7 @@ class Publishing:
         if self._transaction is not None:
             self._transaction.publishes.append(_Publish(entry, method, content))
             return
-        number = 0
-        if self.is_confirming:
-            self._number = number = self._number + 1
-            self._unconfirmed[number] = None
+        number = self._channel.end.count_published() if self.is_confirming else 0
         self._send(entry, method, content, number)
 
     def _send(
@@ -154,8 +153,6 @@ class Publishing:
 
     def on_outcomes(self, outcomes: Iterable[tuple[int, int, bytes | None]]) -> None:
         """Return what nobody took, and tell the client what has become of the rest."""
-        taken: list[int] = []
-        refused: list[int] = []
         for token, code, _ in outcomes:
             published = self._open.pop(token, None)
             if published is None:
@@ -165,8 +162,7 @@ class Publishing:
             if code == RELEASED and published.mandatory is not None:
                 self._return(*published.mandatory)
             if published.number:
-                (taken if is_taken else refused).append(published.number)
-        self._confirm(taken, refused)
+                self._channel.end.confirm(published.number, is_taken)
         if self.is_committing and not self._open:
             self._end_commit()
 
@@ -178,23 +174,6 @@ class Publishing:
             routing_key=method.routing_key,
         )
         self._channel.reply(returned, content)
-
-    def _confirm(self, taken: list[int], refused: list[int]) -> None:
-        """Tell the client of messages, with one frame for a row from the oldest on."""
-        for number in (*taken, *refused):
-            self._unconfirmed.pop(number, None)
-        for number in sorted(refused):
-            self._channel.reply(BasicNack(delivery_tag=number))
-        if not taken:
-            return
-        taken.sort()
-        oldest = next(iter(self._unconfirmed), self._number + 1)
-        row = [number for number in taken if number < oldest]
-        if row:
-            is_multiple = len(row) > 1
-            self._channel.reply(BasicAck(delivery_tag=row[-1], multiple=is_multiple))
-        for number in taken[len(row) :]:
-            self._channel.reply(BasicAck(delivery_tag=number))
 
     # -- transactions
 
@@ -249,6 +228,5 @@ class Publishing:
     def close(self) -> None:
         """Await nothing any more."""
         self._open.clear()
-        self._unconfirmed.clear()
         self._transaction = None
         self.is_committing = False
