@@ -172,13 +172,15 @@ def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) ->
     """Give a queue up; one that is not there is fine (RabbitMQ)."""
     name = name_of(channel, method.queue)
     channel.demand("manage", address_of(name))
-    count = 0
+    queue = None
     if channel.queues.find(name) is not None:
         queue = channel.queues.demand(name, channel.connection)
         _demand_disused(channel, queue, method)
-        count = channel.queues.delete(queue)
-    if not method.nowait:
+    if not method.nowait:  # before consumers of this channel are told that they have ended
+        count = 0 if queue is None else queue.message_count
         channel.reply(m.QueueDeleteOk(message_count=count))
+    if queue is not None:
+        channel.queues.delete(queue)
 
 
 def _demand_disused(channel: Channel, queue: DeclaredQueue, method: m.QueueDelete) -> None:

@@ -259,22 +259,18 @@ class BasicQueues:
         queue = self._known[name] = DeclaredQueue(name, node, traits)
         return queue
 
-    def delete(self, queue: DeclaredQueue) -> int:
-        """Give a queue up, and end its consumers; return how many messages it held."""
-        count = queue.message_count
+    def delete(self, queue: DeclaredQueue) -> None:
+        """Give a queue up with what it holds, and end its consumers."""
         self._known.pop(queue.name, None)
         node = queue.node
-        if self._vhost.nodes.get(queue.address) is not node:
-            return count
         for consumer in list(queue.consumers):
             consumer.detach()
         if self._vhost.nodes.get(queue.address) is not node:
-            return count  # it went with the last of them
+            return  # it went with the last of them
         if isinstance(node, Removable):
             node.end_links()
             node.delete()
         self._vhost.remove_node(queue.address)
-        return count
 
     def end_connection(self, connection: object) -> None:
         """Give up what was a connection's alone."""
