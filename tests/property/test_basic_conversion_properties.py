@@ -15,9 +15,11 @@ from test_compiled_messages import messages
 from cogwork.amqp.message import Data, Sections, decode_sections, encode_sections
 from cogwork.amqp091.arguments import TABLE
 from cogwork.amqp091.content import BasicProperties, decode_properties, encode_properties
+from cogwork.amqp091.errors import ProtocolError
 from cogwork.amqp091.strings import octets_of
+from cogwork.amqp091.tables import decode_table, encode_table
 from cogwork.amqp091.types import Timestamp
-from cogwork.dataplane.message.basic import pack_basic, unpack_basic
+from cogwork.dataplane.message.basic import is_field_table, pack_basic, unpack_basic
 from cogwork.dataplane.message.basic_conversion import (
     AMQP_TYPE,
     amqp_from_basic,
@@ -123,3 +125,19 @@ def test_message_ids_of_either_kind_come_back(text: str | None) -> None:
     stored = pack_basic(b"", b"k", encode_properties(BasicProperties(message_id=text)), b"")
     found = decode_properties(unpack_basic(basic_from_amqp(amqp_from_basic(stored)))[2])
     assert found.message_id == text
+
+
+@given(st.binary(max_size=60) | tables.map(lambda table: encode_table(table)[4:]), st.data())
+def test_the_compiled_walk_over_a_table_sees_what_the_reference_sees(
+    fields: bytes, data: st.DataObject
+) -> None:
+    if fields and data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(fields) - 1))
+        fields = fields[:at] + data.draw(st.binary(max_size=2)) + fields[at + 1 :]
+    try:
+        decode_table(len(fields).to_bytes(4) + fields)
+    except ProtocolError as error:
+        if "twice" not in error.explanation and "duplicate" not in error.explanation:
+            assert not is_field_table(fields)
+    else:
+        assert is_field_table(fields)

@@ -79,6 +79,8 @@ def test_it_may_come_in_any_pieces(queue: Queue, client: BasicClient, step: int)
         published(b"a", BasicProperties(user_id="guest")),
         published(b"a", BasicProperties(expiration="soon")),
         published(b"a", BasicProperties(reply_to="amq.rabbitmq.reply-to")),
+        published(b"a", BasicProperties(headers={"CC": ["other"]})),
+        published(b"a", BasicProperties(headers={"a": "b"})).replace(b"S\0\0\0\1b", b"S\0\0\0\2b"),
         published(b"z" * 65_537),
     ],
 )

@@ -10,6 +10,7 @@ A message goes out octet for octet as it was published; one of AMQP 1.0 is trans
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.addresses.exchange import cogwork_has_copies
 from cython.cimports.cogwork.dataplane.amqp091.confirms import REFUSED, TAKEN
 from cython.cimports.cogwork.dataplane.amqp091.wire import INCOMPLETE, INDIRECT
 from cython.cimports.cogwork.dataplane.encoding.octets import (
@@ -26,6 +27,7 @@ from cython.cimports.cogwork.dataplane.message.basic import (
     BASIC_FORMAT,
     BasicFacts,
     find_basic_parts,
+    is_table,
     read_basic_facts,
 )
 from cython.cimports.cogwork.dataplane.queue.settlement import Settlement
@@ -832,6 +834,11 @@ class BasicChannel:
 def is_plain(facts: cython.pointer(BasicFacts)) -> cython.bint:
     """Return whether nothing in a property list has to be checked, or replaced, by the owner."""
     if facts.has_user_id:
+        return False
+    if facts.headers_size and (
+        not is_table(facts.headers, facts.headers_size)
+        or cogwork_has_copies(facts.headers, facts.headers_size)
+    ):
         return False
     return (
         facts.reply_to_size <= 21 or memcmp(facts.reply_to + 1, b"amq.rabbitmq.reply-to", 21) != 0

@@ -38,4 +38,6 @@ cdef struct BasicFacts:
 
 cdef bint find_basic_parts(octets p, uint32_t size, BasicParts* parts) noexcept nogil
 cdef bint read_basic_facts(octets p, uint32_t size, BasicFacts* facts) noexcept nogil
+# Says whether octets are the fields of a table, however deep within the reference's limit.
+cdef bint is_table(octets p, uint32_t size) noexcept nogil
 cdef bint is_basic_durable(octets p, uint32_t size) noexcept nogil

@@ -45,6 +45,11 @@ PERSISTENT = cython.declare(uint8_t, 2)
 """The delivery-mode of what is to outlive its queue's container."""
 
 EXPIRATION_DIGITS_MAX = cython.declare(uint32_t, 20)
+TABLE_DEPTH_MAX = cython.declare(cython.int, 32)
+"""As deep as `cogwork.amqp091.tables` reads."""
+
+TABLE_CODE = cython.declare(uint8_t, 0x46)
+ARRAY_CODE = cython.declare(uint8_t, 0x41)
 TTL_MAX_MS = cython.declare(uint64_t, 0xFFFFFFFF)
 
 
@@ -170,6 +175,64 @@ def _note_expiration(p: octets, size: uint32_t, header: cython.pointer(Header)) 
     return True
 
 
+def is_table(p, size):
+    """Return whether octets are the fields of a table (AMQP 0-9-1 §4.2.5.5)."""
+    return _are_values(p, size, True, TABLE_DEPTH_MAX)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_values(p: octets, size: uint32_t, named: cython.bint, depth: cython.int) -> cython.bint:
+    """Return whether octets are values one behind the other, in a table each with its name."""
+    at: uint64_t = 0
+    length: uint64_t
+    if depth == 0:
+        return False
+    while at < size:
+        if named:
+            at += cython.cast(uint64_t, 1) + p[at]
+            if at >= size:
+                return False
+        length = _value_size(p + at, cython.cast(uint32_t, size - at))
+        if length == 0:
+            return False
+        if p[at] == TABLE_CODE or p[at] == ARRAY_CODE:
+            if not _are_values(
+                p + at + 5, cython.cast(uint32_t, length - 5), p[at] == TABLE_CODE, depth - 1
+            ):
+                return False
+        at += length
+    return True
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _value_size(p: octets, size: uint32_t) -> uint64_t:
+    """Return how many octets a value takes, its type included; 0 where it does not fit."""
+    code: uint8_t = p[0]
+    length: uint64_t
+    if code == 0x56:  # V
+        length = 1
+    elif code == 0x74 or code == 0x62 or code == 0x42:  # t b B
+        length = 2
+    elif code == 0x73 or code == 0x75:  # s u
+        length = 3
+    elif code == 0x49 or code == 0x69 or code == 0x66:  # I i f
+        length = 5
+    elif code == 0x44:  # D
+        length = 6
+    elif code == 0x6C or code == 0x4C or code == 0x64 or code == 0x54:  # l L d T
+        length = 9
+    elif code == 0x53 or code == 0x78 or code == 0x46 or code == 0x41:  # S x F A
+        length = 5 if size < 5 else cython.cast(uint64_t, 5) + load_u32(p + 1)
+    else:
+        return 0
+    return 0 if length > size else length
+
+
 def is_basic_durable(p, size):
     """Return whether a stored message is persistent."""
     parts: BasicParts
@@ -181,6 +244,11 @@ def is_basic_durable(p, size):
 
 
 # -- for Python
+
+
+def is_field_table(fields: bytes) -> bool:
+    """Return whether octets are the fields of a table; without its size."""
+    return is_table(octets_of(fields), cython.cast(uint32_t, len(fields)))
 
 
 def pack_basic(exchange: bytes, key: bytes, properties: bytes, body: bytes) -> bytes:
