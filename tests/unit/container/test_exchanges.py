@@ -61,6 +61,10 @@ def test_a_declaration_is_repeated_or_is_another_one(exchanges: Exchanges) -> No
     assert not exchanges.declare("x", "topic", arguments={"alternate-exchange": "ae"})
     told = "406 inequivalent arg '{}' for exchange 'x' in vhost '/': received {} but current is {}"
     assert refused(exchanges.declare, "x", "direct") == told.format("type", "'direct'", "'topic'")
+    other = {"alternate-exchange": "b"}
+    assert refused(exchanges.declare, "x", "topic", arguments=other) == told.format(
+        "alternate-exchange", "'b'", "'ae'"
+    )
     for key in ("durable", "auto_delete", "internal"):
         there = key == "durable"
         says = told.format(key, f"'{not there}'".lower(), f"'{there}'".lower())
@@ -82,7 +86,7 @@ def test_names_and_types_that_cannot_be(exchanges: Exchanges) -> None:
     assert refused(exchanges.declare, "a\x1bb", "direct").startswith("406 invalid exchange name")
     assert refused(exchanges.declare, "a" * 256, "direct").startswith("406 invalid exchange name")
     assert refused(exchanges.declare, "x", "direct", arguments={"alternate-exchange": 5}) == (
-        "406 invalid type 'int' for arg 'alternate-exchange' in exchange 'x' in vhost '/'"
+        "406 invalid type 'signedint' for arg 'alternate-exchange' in exchange 'x' in vhost '/'"
     )
     assert exchanges.get("x") is None
     assert exchanges.declare("x", "direct")
@@ -92,6 +96,8 @@ def test_what_is_not_there_and_what_is_always_there(exchanges: Exchanges) -> Non
     assert refused(exchanges.demand, "x") == "404 no exchange 'x' in vhost '/'"
     assert refused(exchanges.entry, "x") == "404 no exchange 'x' in vhost '/'"
     assert not exchanges.delete("x")
+    assert refused(exchanges.delete, "amq.none").startswith("403 deletion of system exchange")
+    assert refused(exchanges.demand_named, "").startswith("403 operation not permitted")
     assert refused(exchanges.delete, "amq.topic") == (
         "403 deletion of system exchange 'amq.topic' in vhost '/' not allowed"
     )
@@ -129,7 +135,7 @@ def test_both_ends_of_a_binding_have_to_be_there(exchanges: Exchanges) -> None:
 
 def test_a_key_or_argument_that_the_type_does_not_take(exchanges: Exchanges) -> None:
     assert refused(exchanges.bind, "amq.match", QUEUE_Q, b"", {"x-match": "some"}).startswith(
-        "406 Invalid x-match field value 'some'"
+        '406 Invalid x-match field value <<"some">>'
     )
     exchanges.declare("h", "x-consistent-hash")
     assert refused(exchanges.bind, "h", QUEUE_Q, b"heavy").startswith("406 The binding key must")

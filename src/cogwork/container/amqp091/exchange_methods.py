@@ -39,7 +39,7 @@ def declare(channel: Channel, method: m.ExchangeDeclare, _content: Content | Non
     exchanges = channel.vhost.exchanges
     with exchange_errors():
         if method.passive:
-            exchanges.demand(method.exchange)
+            exchanges.demand_named(method.exchange)
         else:
             channel.demand("manage", exchanges.address(method.exchange))
             _demand_alternate(channel, method)

@@ -120,11 +120,13 @@ def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) ->
 
 def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> None:
     """Bind a queue to an exchange."""
-    queue = _bindable(channel, method)
+    name = _bindable(channel, method)
     with exchange_errors():
+        channel.vhost.exchanges.demand_named(method.exchange)
+        channel.queues.demand(name, channel.connection)
         channel.vhost.exchanges.bind(
             method.exchange,
-            Destination("queue", queue.name),
+            Destination("queue", name),
             octets_of(_key_of(channel, method)),
             method.arguments,
             makers=channel.client.makers,
@@ -134,23 +136,26 @@ def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> Non
 
 
 def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) -> None:
-    """Undo a binding; one that is not there is fine."""
-    queue = _bindable(channel, method)
+    """Undo a binding; one that is not there is fine, and so are its ends."""
+    name = _bindable(channel, method)
+    if channel.queues.find(name) is not None:
+        channel.queues.demand(name, channel.connection)
     with exchange_errors():
         channel.vhost.exchanges.unbind(
             method.exchange,
-            Destination("queue", queue.name),
+            Destination("queue", name),
             octets_of(_key_of(channel, method)),
             method.arguments,
         )
     channel.reply(m.QueueUnbindOk())
 
 
-def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> DeclaredQueue:
+def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
+    """Return the queue of a binding, which the client may make."""
     name = name_of(channel, method.queue)
     channel.demand("send", address_of(name))
     channel.demand("receive", channel.vhost.exchanges.address(method.exchange))
-    return channel.queues.demand(name, channel.connection)
+    return name
 
 
 def _key_of(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:

@@ -26,6 +26,7 @@ from cogwork.router.exchanges.binding import (
     Destination,
     InvalidBinding,
     comparable,
+    field_type,
 )
 from cogwork.router.exchanges.errors import ExchangeError
 from cogwork.router.exchanges.graph import DEFAULT
@@ -247,7 +248,7 @@ class Exchanges:
             raise ExchangeError(PRECONDITION_FAILED, text) from error
         alternate = exchange.arguments.get(ALTERNATE)
         if alternate is not None and not isinstance(alternate, str):
-            text = f"invalid type '{type(alternate).__name__}' for arg '{ALTERNATE}'"
+            text = f"invalid type '{field_type(alternate)}' for arg '{ALTERNATE}'"
             raise ExchangeError(PRECONDITION_FAILED, f"{text} in {self._named(EXCHANGE, name)}")
         self._graph.add(name, matcher, alternate, is_internal=exchange.internal)
         self._declared[name] = exchange
@@ -280,7 +281,7 @@ class Exchanges:
             ExchangeError: It is one that is always there, or is in use.
         """
         self._demand_not_default(name)
-        if name.startswith(RESERVED) and name in self._declared:
+        if name.startswith(RESERVED):
             text = f"deletion of system {self._named(EXCHANGE, name)} not allowed"
             raise ExchangeError(ACCESS_REFUSED, text)
         if name not in self._declared:
@@ -466,6 +467,15 @@ class Exchanges:
 
     # -- what is refused
 
+    def demand_named(self, name: str) -> None:
+        """See that an exchange is there that has a name.
+
+        Raises:
+            ExchangeError: It is not, or is the default one.
+        """
+        self._demand_not_default(name)
+        self.demand(name)
+
     def _named(self, kind: str, name: str) -> str:
         return f"{kind} '{name:.255}' in vhost '{self._vhost or '/'}'"
 
@@ -485,11 +495,11 @@ class Exchanges:
 
     def _demand_ends(self, source: str, destination: Destination) -> None:
         """See that both ends of a new binding are there, and may be bound."""
-        self._demand_not_default(source)
         if destination.kind == EXCHANGE:
             self._demand_not_default(destination.name)
+        self.demand_named(source)
+        if destination.kind == EXCHANGE:
             self.demand(destination.name)
-        self.demand(source)
         if destination.kind == QUEUE and self._find_queue(destination.name) is None:
             raise ExchangeError(NOT_FOUND, f"no {self._named(QUEUE, destination.name)}")
 
@@ -513,7 +523,9 @@ class Exchanges:
         for key in COMPARED:
             received, current = wanted.arguments.get(key), there.arguments.get(key)
             if comparable(received) != comparable(current):
-                self._refuse_other(there.name, key, _valued(received), _valued(current))
+                is_typed = field_type(received) != field_type(current)
+                told = [_valued(value, is_typed=is_typed) for value in (received, current)]
+                self._refuse_other(there.name, key, *told)
 
     def _refuse_other(self, name: str, key: str, received: str, current: str) -> None:
         raise ExchangeError(
@@ -532,9 +544,9 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _valued(value: object) -> str:
-    """Return an argument as RabbitMQ shows it."""
+def _valued(value: object, *, is_typed: bool) -> str:
+    """Return an argument as RabbitMQ shows it: with its type where that is what differs."""
     if value is None:
         return "none"
-    kind = "longstr" if isinstance(value, str) else type(value).__name__
-    return f"the value '{value}' of type '{kind}'"
+    text = f"'{value!s:.255}'"
+    return f"the value {text} of type '{field_type(value)}'" if is_typed else text

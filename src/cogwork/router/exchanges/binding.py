@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogwork.amqp.types import Timestamp as Milliseconds
+from cogwork.amqp091 import types
 from cogwork.amqp091.types import Timestamp as Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-__all__ = ("EXCHANGE", "QUEUE", "Binding", "Destination", "InvalidBinding", "Routed", "comparable")
+__all__ = (
+    "EXCHANGE",
+    "QUEUE",
+    "Binding",
+    "Destination",
+    "InvalidBinding",
+    "Routed",
+    "comparable",
+    "field_type",
+)
 
 QUEUE: Final = "queue"
 EXCHANGE: Final = "exchange"
@@ -116,3 +127,31 @@ _CLASSES: tuple[tuple[type | tuple[type, ...], str, Callable[[Any], Hashable]], 
     (dict, "table", lambda table: frozenset((str(k), comparable(v)) for k, v in table.items())),
 )
 """What is compared with each other, the first that fits: a `bool` is an `int` in Python."""
+
+
+def field_type(value: object) -> str:
+    """Return what RabbitMQ calls the type of a value in a field table."""
+    if type(value) is int and not -(2**31) <= value < 2**31:
+        return "long"
+    return _FIELD_TYPES.get(type(value), type(value).__name__)
+
+
+_FIELD_TYPES: Final = {
+    type(None): "void",
+    bool: "bool",
+    types.Int8: "byte",
+    types.UInt8: "unsignedbyte",
+    types.Int16: "short",
+    types.UInt16: "unsignedshort",
+    int: "signedint",
+    types.UInt32: "unsignedint",
+    types.Int64: "long",
+    types.Float32: "float",
+    float: "double",
+    Decimal: "decimal",
+    str: "longstr",
+    bytes: "binary",
+    types.Timestamp: "timestamp",
+    list: "array",
+    dict: "table",
+}

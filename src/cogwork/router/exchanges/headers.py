@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogwork.router.exchanges.binding import InvalidBinding, comparable
+from cogwork.router.exchanges.binding import InvalidBinding, comparable, field_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -77,12 +77,11 @@ def _read(arguments: Mapping[str, object]) -> tuple[bool, frozenset[Term]]:
     mode = arguments.get(X_MATCH, "all")
     if not isinstance(mode, str):
         raise InvalidBinding(
-            f"Invalid x-match field type {type(mode).__name__} (value {mode!r:.80}); "
-            "expected longstr"
+            f"Invalid x-match field type {field_type(mode)} (value {mode!r:.80}); expected longstr"
         )
     if mode not in MODES:
         raise InvalidBinding(
-            f"Invalid x-match field value {str(mode)!r:.80}; "
+            f'Invalid x-match field value <<"{mode:.80}">>; '
             "expected all, any, all-with-x, or any-with-x"
         )
     with_x = mode.endswith("-with-x")
