@@ -22,6 +22,7 @@ from cogwork.amqp.performatives import (
     Close,
     Open,
     Performative,
+    Role,
     decode_performative,
 )
 from cogwork.amqp.sasl import (
@@ -210,6 +211,20 @@ class Connection:
     def link_count(self) -> int:
         """Counts the links of these."""
         return sum(len(session.links) for session in self._sessions.here)
+
+    @property
+    def messages_in(self) -> int:
+        """Counts what came by the links that stand."""
+        return self._deliveries(Role.RECEIVER)
+
+    @property
+    def messages_out(self) -> int:
+        """Counts what went by the links that stand."""
+        return self._deliveries(Role.SENDER)
+
+    def _deliveries(self, role: Role) -> int:
+        links = (link for session in self.sessions for link in session.links.values())
+        return sum(link.end.deliveries for link in links if link.role is role and link.end)
 
     @property
     def unsettled(self) -> int:

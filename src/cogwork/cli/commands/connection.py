@@ -29,6 +29,7 @@ COLUMNS = {
     "user": "user",
     "peer": "peer",
     "container": "container",
+    "protocol": "protocol",
     "since": "since (UTC)",
     "sessions": "sessions",
     "links": "links",

@@ -85,6 +85,11 @@ class Channel:
         return self.end.unsettled
 
     @property
+    def delivered(self) -> int:
+        """Counts what went to the consumers that stand."""
+        return sum(each.end.deliveries for each in self.consumers.values())
+
+    @property
     def is_waiting(self) -> bool:
         """Whether what comes has to wait."""
         return self.publishing.is_committing

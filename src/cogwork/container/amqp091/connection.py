@@ -168,6 +168,16 @@ class BasicConnection:
         return sum(len(each.consumers) for each in self._channels.values())
 
     @property
+    def messages_in(self) -> int:
+        """Counts what was published on its channels."""
+        return sum(each.end.deliveries for each in self._channels.values())
+
+    @property
+    def messages_out(self) -> int:
+        """Counts what went to the consumers that stand."""
+        return sum(each.delivered for each in self._channels.values())
+
+    @property
     def unsettled(self) -> int:
         """Counts the deliveries that are not acknowledged."""
         return sum(each.unacknowledged for each in self._channels.values())
@@ -291,7 +301,10 @@ class BasicConnection:
 
     def on_lost(self, errno: int) -> None:
         """The transport has ended: with an error number, or 0 for an end of file."""
-        text = f"connection lost (errno {errno})" if errno else "connection lost"
+        if self._protocol.state in CONNECTION_OVER:  # it has read why, and does not answer
+            self._end(None, linger=False)
+            return
+        text = f"connection lost (errno {errno})" if errno else "the client has just gone"
         self._end(AmqpError(condition=Condition.CONNECTION_FORCED, description=text), linger=False)
 
     # -- the end

@@ -38,6 +38,9 @@ def declare(channel: Channel, method: m.ExchangeDeclare, _content: Content | Non
     """Make an exchange, or look whether it is there."""
     exchanges = channel.vhost.exchanges
     with exchange_errors():
+        if method.passive and not method.exchange:
+            text = "operation not permitted on the default exchange"
+            raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
         if method.passive:
             exchanges.demand_named(method.exchange)
         else:

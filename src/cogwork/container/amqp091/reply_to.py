@@ -45,6 +45,7 @@ class ReplyConsumer:
     Attributes:
         tag: What the client calls it.
         address: Where replies go.
+        end: The compiled half.
         is_attached: Whether it has not ended.
     """
 
@@ -53,9 +54,9 @@ class ReplyConsumer:
         self.address = new_address(channel.connection.reply_prefix)
         self.is_attached = False
         self._channel = channel
-        self._end = channel.end.consumer(octets_of(tag), no_ack=True)
-        self._end.owner = self
-        self._subscription = subscription_of(self._end, self.address)
+        self.end = channel.end.consumer(octets_of(tag), no_ack=True)
+        self.end.owner = self
+        self._subscription = subscription_of(self.end, self.address)
         self._queue: Storing | None = None
 
     @property
@@ -90,7 +91,7 @@ class ReplyConsumer:
             self._channel.replies = None
             if self._queue is not None:
                 self._queue.unsubscribe(self._subscription)
-            self._end.detach()
+            self.end.detach()
             self._channel.vhost.temporary.remove(self.address)
 
     def detach(self, _error: AmqpError | None = None) -> None:

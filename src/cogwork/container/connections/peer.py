@@ -156,6 +156,14 @@ class Peer(LoginPeer, Protocol):
         """Counts its links, or consumers."""
 
     @property
+    def messages_in(self) -> int:
+        """Counts what came by the links, or channels, that stand."""
+
+    @property
+    def messages_out(self) -> int:
+        """Counts what went by the links, or consumers, that stand."""
+
+    @property
     def unsettled(self) -> int:
         """Counts the deliveries that were sent and are not settled."""
 

@@ -240,17 +240,11 @@ def connection_row(connection: Peer) -> Row:
         "frames_out": wire.frames_out,
         "unsent_bytes": wire.unsent_bytes,
         "is_congested": bool(wire.congested),
-        "messages_in": _deliveries(connection, Role.RECEIVER),
-        "messages_out": _deliveries(connection, Role.SENDER),
+        "messages_in": connection.messages_in,
+        "messages_out": connection.messages_out,
         "dynamic_addresses": client.dynamic_addresses,
         "held_bytes": wire.held_bytes,
     }
-
-
-def _deliveries(connection: Peer, role: Role) -> int:
-    """Count the deliveries of the links that stand, by the container's role."""
-    links = (link for session in connection.sessions for link in session.links.values())
-    return sum(link.end.deliveries for link in links if link.role is role and link.end is not None)
 
 
 def session_name(session: SessionEndpoint) -> str:
