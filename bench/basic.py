@@ -35,6 +35,8 @@ from cogwork.amqp091.methods import (
     BasicPublish,
     BasicQos,
     BasicQosOk,
+    ChannelClose,
+    ChannelCloseOk,
     ChannelOpen,
     ChannelOpenOk,
     ConnectionOpen,
@@ -173,6 +175,10 @@ def publish(port: int, case: Case, size: int, count: int, told: SimpleQueue[Any]
     told.put(time.perf_counter())
     for _ in range(count // BATCH):
         client.socket.sendall(batch)
+    # A broker may drop what it has not looked at yet of a connection that just ends.
+    client.call(
+        ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0), ChannelCloseOk
+    )
 
 
 def run(port: int, usage: ProcessUsage, case: Case, size: int, count: int) -> dict[str, float]:
