@@ -30,6 +30,7 @@ from cython.cimports.cogwork.dataplane.message.basic import (
     is_table,
     read_basic_facts,
 )
+from cython.cimports.cogwork.dataplane.queue.federated_consumer import FederatedConsumer
 from cython.cimports.cogwork.dataplane.queue.settlement import Settlement
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE, ship_from
 from cython.cimports.cogwork.dataplane.transport.shipment import (
@@ -165,6 +166,21 @@ class BasicConsumer:
             return 0
         return self.feeder.on_ready(self)
 
+    def spare_credit(self):
+        """Return how much it could take; where that is nothing, `became_ready` is called when it can."""
+        spare: uint32_t = self.credit
+        channel: BasicChannel = self.channel
+        if self.is_cancelled or channel.wire.closed:
+            return 0
+        if channel.prefetch_count and not self.presettles:
+            spare = min(
+                spare, channel.prefetch_count - min(channel.unsettled, channel.prefetch_count)
+            )
+        if spare == 0 or channel.stopped:
+            self.starve()
+            return 0
+        return spare
+
     def refuses(self, s):
         return self.no_local and s.origin == self.channel.wire.origin
 
@@ -265,6 +281,8 @@ class BasicConsumer:
         """Take note that some of what it has is acknowledged."""
         if self.prefetch and not self.is_get:
             self.credit = self.prefetch - min(self.unsettled, self.prefetch)
+        if self.is_federated and not self.is_cancelled:
+            self.starve()  # so that others hear of its credit, too
         if self.is_cancelled and self.unsettled == 0:
             return self.end()
         return 0
@@ -800,8 +818,11 @@ class BasicChannel:
         source = self.core.resolve(sent.source_index, sent.source_generation)
         if verdict == cython.NULL:
             fill_verdict(cython.address(given_up), MODIFIED, FAILED_STATE)
-            if isinstance(source, Settlement) and not (
-                cython.cast(Settlement, source).redelivers_in_doubt
+            store: Terminus = source
+            if isinstance(source, FederatedConsumer):
+                store = cython.cast(FederatedConsumer, source).store
+            if isinstance(store, Settlement) and not (
+                cython.cast(Settlement, store).redelivers_in_doubt
             ):
                 fill_verdict(cython.address(given_up), LOST, None)
             verdict = cython.address(given_up)

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from cogwork.dataplane.queue.remote_items cimport RemoteItem, RemoteItems
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
 from cogwork.dataplane.transport.session_end cimport Session
 from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
@@ -15,7 +16,9 @@ from cogwork.dataplane.queue.upstream_link cimport UpstreamLink
 
 @cython.final
 cdef class FederatedConsumer(Terminus):
-    cdef readonly OutgoingLink consumer
+    cdef readonly ConsumerEnd consumer
+    # The same, where it speaks AMQP 1.0: then a claim is confirmed to it.
+    cdef OutgoingLink link
     cdef readonly Terminus store
     cdef readonly list upstreams
     cdef RemoteItems remote_items

@@ -34,20 +34,22 @@ class FederatedConsumer(Terminus):
     """Stands between a consumer and its store: what credit the store has no use for goes to upstreams.
 
     Attributes:
-        consumer: The consumer's link.
+        consumer: The consumer's end.
         store: Who feeds it first.
         upstreams: From other containers' shards.
     """
 
-    def __init__(self, store: Terminus, consumer: OutgoingLink):
+    def __init__(self, store: Terminus, consumer: ConsumerEnd):
         """Start with no upstreams yet.
 
         Args:
             store: Which feeds the consumer already.
-            consumer: Its link.
+            consumer: Its end.
         """
         self.store = store
         self.consumer = consumer
+        self.link = consumer if isinstance(consumer, OutgoingLink) else None
+        consumer.is_federated = True
         self.upstreams = []
         self.remote_items = RemoteItems()
         self.places = []
@@ -79,10 +81,8 @@ class FederatedConsumer(Terminus):
         """
         upstream: UpstreamLink
         count: uint32_t = cython.cast(uint32_t, len(self.upstreams))
-        spare: uint32_t = self.consumer.credit
+        spare: uint32_t = 0 if self.is_pending else self.consumer.spare_credit()
         share: uint32_t
-        if self.consumer.queue.count or self.consumer.detached or self.is_pending:
-            spare = 0
         has_any: cython.bint = spare > 0
         for upstream in self.upstreams:
             share = min(spare, upstream.awaited) if self.expected else (spare + count - 1) // count
@@ -93,9 +93,9 @@ class FederatedConsumer(Terminus):
 
     def replenish(self, upstream):
         """Give an upstream that has used its credit up what the others leave, or else a little."""
-        rest: uint32_t = self.consumer.credit
+        rest: uint32_t = self.consumer.spare_credit()
         other: UpstreamLink
-        if rest == 0 or self.consumer.queue.count or self.consumer.detached:
+        if rest == 0:
             return 0
         if self.is_pending or self.expected:
             return 0
@@ -150,7 +150,8 @@ class FederatedConsumer(Terminus):
         self.remote_items.link(
             cython.address(upstream.chain), token, upstream.place, cython.cast(uint32_t, s.token)
         )
-        self.remote_items.find(token).outgoing_id = self.consumer.session.next_delivery_id
+        if self.link is not None:
+            self.remote_items.find(token).outgoing_id = self.link.session.next_delivery_id
         s.source_index = self.index
         s.source_generation = self.generation
         s.token = token
@@ -226,10 +227,10 @@ class FederatedConsumer(Terminus):
         settled = item.settled
         outgoing_id = item.outgoing_id
         self.remote_items.drop(token)
-        if settled or self.consumer.detached:
+        if settled or self.link is None or self.link.detached:
             return 0
-        self.consumer.unsettled -= 1
-        self.consumer.session.confirm(outgoing_id, code, state)
+        self.link.unsettled -= 1
+        self.link.session.confirm(outgoing_id, code, state)
         return 0
 
     # -- what the client has from another container
@@ -353,6 +354,7 @@ class FederatedConsumer(Terminus):
                 upstream.chain.first = upstream.chain.last = NOWHERE
         if self.consumer.feeder is self:
             self.consumer.feeder = self.store
+        self.consumer.is_federated = False
         self.remote_items.clear()
         self.expected.clear()
         self.broken.clear()

@@ -1,13 +1,13 @@
 from cogwork.dataplane.queue.upstream_link import UpstreamLink
 from cogwork.dataplane.terminus import Terminus
-from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.consumer_end import ConsumerEnd
 
 SOURCE_HASH: str
 
 class FederatedConsumer(Terminus):
-    def __init__(self, store: Terminus, consumer: OutgoingLink) -> None: ...
+    def __init__(self, store: Terminus, consumer: ConsumerEnd) -> None: ...
     @property
-    def consumer(self) -> OutgoingLink: ...
+    def consumer(self) -> ConsumerEnd: ...
     @property
     def store(self) -> Terminus: ...
     @property

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from cogwork.dataplane.transport.incoming cimport IncomingLink
 from cogwork.dataplane.queue.remote_items cimport Chain, RemoteItems
-from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # The two name each other: this one is to be known before the other is read.

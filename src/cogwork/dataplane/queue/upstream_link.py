@@ -60,7 +60,7 @@ class UpstreamLink(IncomingLink):
 
     def take(self, s):
         """Give an item to the consumer, or back."""
-        consumer: OutgoingLink = self.federated.consumer
+        consumer: ConsumerEnd = self.federated.consumer
         if self.federated.expected and self.federated.resume(
             self, s, bytes_from(s.tag, s.tag_size)
         ):

@@ -15,6 +15,8 @@ cdef class ConsumerEnd(LinkEnd):
     cdef bint offered
     cdef public uint32_t cost
     cdef public Terminus feeder
+    cdef public bint is_federated
+    cdef uint32_t spare_credit(self) except? 0xffffffff
 
 
 # Says whether `refuses` has to be asked for each message.

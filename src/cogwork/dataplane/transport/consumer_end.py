@@ -17,4 +17,9 @@ class ConsumerEnd(LinkEnd):
         keeps_format: Whether it passes on the stored form of another protocol as it is.
         cost: Of the way to its consumers; 0 where they are this container's own.
         feeder: Who hears that it can take more; None while nobody feeds it.
+        is_federated: Whether its feeder hears of all credit, to let other containers use it.
     """
+
+    def spare_credit(self):
+        """Return how much it could take now."""
+        return self.credit

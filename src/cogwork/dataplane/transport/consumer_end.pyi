@@ -13,6 +13,7 @@ class ConsumerEnd(LinkEnd):
     keeps_format: bool
     cost: int
     feeder: Terminus | None
+    is_federated: bool
     @property
     def core(self) -> Core: ...
     @property

@@ -79,6 +79,9 @@ class OutgoingLink(SendingEnd):
     def is_ready(self):
         return self.queue.count == 0 and self.can_start()
 
+    def spare_credit(self):
+        return 0 if self.queue.count or self.detached else self.credit
+
     def put_available(self, p):
         return store_uint(p, self.queue.count)
 
