@@ -80,3 +80,86 @@ def test_what_a_client_elsewhere_sends_is_taken_by_0_9_1(members: dict[str, Memb
         asyncio.run(asyncio.wait_for(send(), 20))
         ((_, properties, body),) = taken(channel, "near", 1, auto_ack=True)
         assert (body, properties.message_id, properties.headers) == (b"text", "m", {"a": 1})
+
+
+@pytest.mark.parametrize("manner", ["auto-ack", "prefetch", "channel-prefetch"])
+def test_a_consumer_of_0_9_1_gets_items_from_elsewhere(
+    members: dict[str, Member], manner: str
+) -> None:
+    """Both containers have a part of the queue, and the consumer's is empty."""
+    with (
+        basic_channel(members["a"].served) as publisher,
+        basic_channel(members["b"].served) as channel,
+    ):
+        for each in (publisher, channel):
+            each.queue_declare("shared", durable=True)
+        publisher.confirm_delivery()
+        for number in range(100):
+            publisher.basic_publish("", "shared", b"%d" % number, PROPERTIES)
+        if manner != "auto-ack":
+            channel.basic_qos(prefetch_count=7, global_qos=manner == "channel-prefetch")
+        bodies = []
+        for method, properties, body in channel.consume(
+            "shared", auto_ack=manner == "auto-ack", inactivity_timeout=10
+        ):
+            assert method is not None, f"{len(bodies)} came"
+            assert (method.routing_key, properties.headers) == ("shared", PROPERTIES.headers)
+            bodies.append(int(body))
+            if manner != "auto-ack":
+                channel.basic_ack(method.delivery_tag)
+            if len(bodies) == 100:
+                break
+        assert bodies == list(range(100))
+        channel.cancel()
+        for each in (publisher, channel):
+            assert each.queue_declare("shared", passive=True).method.message_count == 0
+            each.queue_delete("shared")
+
+
+def test_what_is_not_acknowledged_goes_back_to_where_it_came_from(
+    members: dict[str, Member],
+) -> None:
+    with basic_channel(members["a"].served) as publisher:
+        publisher.confirm_delivery()
+        publisher.queue_declare("back", durable=True)
+        for number in range(5):
+            publisher.basic_publish("", "back", b"%d" % number)
+        with basic_channel(members["b"].served) as channel:
+            channel.queue_declare("back", durable=True)
+            found = taken(channel, "back", 5)
+            assert [int(body) for _, _, body in found] == list(range(5))
+            channel.basic_ack(found[1][0].delivery_tag)
+            channel.basic_reject(found[2][0].delivery_tag, requeue=False)
+        again = taken(publisher, "back", 3)
+        assert [int(body) for _, _, body in again] == [0, 3, 4]
+        assert all(method.redelivered for method, _, _ in again)
+        publisher.cancel()
+        publisher.queue_delete("back")
+
+
+def test_a_cancelled_consumer_may_still_acknowledge_what_came_from_elsewhere(
+    members: dict[str, Member],
+) -> None:
+    with (
+        basic_channel(members["a"].served) as publisher,
+        basic_channel(members["b"].served) as channel,
+    ):
+        for each in (publisher, channel):
+            each.queue_declare("late", durable=True)
+        publisher.confirm_delivery()
+        for number in range(3):
+            publisher.basic_publish("", "late", b"%d" % number)
+        found: list[int] = []
+        tag = channel.basic_consume(
+            "late", lambda _c, method, *_: found.append(method.delivery_tag)
+        )
+        while len(found) < 3:
+            channel.connection.process_data_events(1)
+        channel.basic_cancel(tag)
+        channel.connection.sleep(0.5)
+        channel.basic_ack(0, multiple=True)
+        channel.connection.sleep(1.0)
+        assert publisher.queue_declare("late", passive=True).method.message_count == 0
+        assert publisher.basic_get("late") == (None, None, None)
+        for each in (publisher, channel):
+            each.queue_delete("late")

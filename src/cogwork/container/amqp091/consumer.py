@@ -86,6 +86,9 @@ class Consumer:
         """
         self.queue.node.subscribe(self._subscription)
         self.is_active = True
+        reach = self.channel.vhost.reach
+        if reach is not None:
+            reach.queue_federation.add_consumer(self.queue.node, self._subscription)
 
     def leave(self) -> None:
         """Take no more; what is unacknowledged stays with the channel."""
@@ -96,6 +99,9 @@ class Consumer:
         if self.is_active:
             self.queue.node.unsubscribe(self._subscription)
         self.end.detach()
+        reach = self.channel.vhost.reach
+        if reach is not None:
+            reach.queue_federation.leave_consumer(self._subscription)
         self.queue.leave(self)
         if self.queue.is_abandoned:
             self.channel.queues.delete(self.queue)

@@ -80,8 +80,15 @@ class QueueFederation:
 
     # -- this container's consumers
 
-    def add_consumer(self, node: Node, subscription: Subscription, attach: Attach) -> bool:
+    def add_consumer(
+        self, node: Node, subscription: Subscription, attach: Attach | None = None
+    ) -> bool:
         """Let a consumer of a queue receive from other containers.
+
+        Args:
+            node: The queue here, which feeds the consumer already.
+            subscription: The consumer.
+            attach: How it attached; None where it speaks AMQP 0-9-1.
 
         Returns:
             Whether its link is answered from here, when it is known what has become of the items
@@ -91,6 +98,8 @@ class QueueFederation:
             return False
         federated = FederatedConsumer(node.store, subscription.link)
         address = subscription.address
+        if attach is None:
+            attach = Attach(name="", handle=0, role=Role.RECEIVER, source=subscription.source)
         self._count += 1
         name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
         keeps_order = node.is_ordered
@@ -166,6 +175,29 @@ class QueueFederation:
             else:
                 upstream.link.detach(error)
         consumer.federated.close()
+
+    def leave_consumer(self, subscription: Subscription) -> None:
+        """Let a consumer of AMQP 0-9-1 go, as soon as all that it has is acknowledged.
+
+        So long its channel may still do so.
+        """
+        consumer = self._consumers.get(subscription.address, {}).get(subscription)
+        if consumer is None:
+            return
+        consumer.is_kept = consumer.is_leaving = True
+        consumer.federated.refresh()
+        self._end_leaving(consumer)
+
+    def _end_leaving(self, consumer: Consumer) -> bool:
+        """End the upstreams of a consumer that has gone and has nothing; tell if it was one."""
+        subscription = consumer.subscription
+        if not consumer.is_leaving or subscription.link.unsettled:
+            return False
+        # What is still on its way here was seen by nobody; else the shard has to decide over it.
+        if consumer.node.store.redelivers_in_doubt:
+            subscription.departure = Departure.ORDERLY
+        self.remove_consumer(subscription)
+        return True
 
     def keep_consumer(self, subscription: Subscription) -> bool:
         """Keep what a consumer has from other containers until its link is resumed or given up.
@@ -301,6 +333,8 @@ class QueueFederation:
         self._backlogs.tick()
         for consumers in list(self._consumers.values()):
             for consumer in list(consumers.values()):
+                if self._end_leaving(consumer):
+                    continue
                 if consumer.cut_off:
                     _forget_old(consumer.cut_off, now_s - CUT_OFF_S)
                 self._end_silence(consumer, now_s)

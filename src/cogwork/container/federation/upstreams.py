@@ -120,7 +120,8 @@ class Consumer:
         terms: What shards elsewhere are told of that. federated: Its side of all upstreams.
         keeps_order: Whether the queue's groups are kept in order. node: The queue here. upstreams:
         By the shard's container. name: What shards know it by, whatever link it has. is_kept:
-        Whether its link has been detached and may be resumed. cut_off: Whose upstreams have ended
+        Whether its link has been detached and may be resumed. is_leaving: Whether it goes once it
+        has nothing unsettled. cut_off: Whose upstreams have ended
         with their sessions, and when: these shards are to hear what
             has come.
         broken_since_s: Since when it has something from a shard that cannot be reached.
@@ -138,6 +139,7 @@ class Consumer:
     node: Shareable
     name: str
     is_kept: bool = False
+    is_leaving: bool = False
     cut_off: dict[str, float] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     broken_since_s: float | None = None
