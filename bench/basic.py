@@ -207,7 +207,7 @@ def run(port: int, usage: ProcessUsage, case: Case, size: int, count: int) -> di
 @contextmanager
 def rabbitmq() -> Iterator[tuple[int, ProcessUsage]]:
     """Run RabbitMQ; yield its port and its counters."""
-    sys.path[:0] = [str(TESTS / "oslo")]
+    sys.path[:0] = [str(TESTS)]
     from rabbitmq import RabbitMq  # noqa: PLC0415  # of the tests
 
     with tempfile.TemporaryDirectory() as folder:

@@ -117,7 +117,7 @@ def measure(url: str, calls: int, threads: int) -> dict[str, float]:
 
 def compare(calls: int, threads: int, rounds: int) -> dict[str, object]:
     """Run both, round after round."""
-    sys.path[:0] = [str(TESTS), str(TESTS / "oslo")]
+    sys.path[:0] = [str(TESTS)]
     from rabbitmq import RabbitMq  # noqa: PLC0415  # of the tests
     from system.served import served  # noqa: PLC0415  # of the tests
 
