@@ -23,7 +23,7 @@ from cogwork.plugin.capabilities import Exchanging
 from cogwork.plugin.effects import Detach
 from cogwork.plugin.node import Refused
 from cogwork.router.exchanges.addresses import exchange_address, name_in
-from cogwork.router.exchanges.binding import Routed
+from cogwork.router.exchanges.binding import QUEUE, Destination, Routed
 from cogwork.router.exchanges.graph import DEFAULT, ExchangeGraph
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class ExchangeNode(Exchanging):
         routes = self._routes.get(name)
         if routes is None:
             routes = self._routes[name] = Routes(self._changes, _Finder(self, name))
+            routes.interest = self.graph.interest(name)
         return routes
 
     # -- bindings
@@ -199,6 +200,12 @@ class _Finder:
             return self._entries(routed)
         except _HeadNeeded:
             return None
+
+    def resolve(self, destination: object, /) -> AddressEntry | None:
+        """Return where messages of a destination come in; None if it is none of a queue."""
+        assert isinstance(destination, Destination)
+        kind, name = destination
+        return self._node.find_queue(name) if kind == QUEUE else None
 
     def find_copies(
         self, key: bytes, head: bytes, /

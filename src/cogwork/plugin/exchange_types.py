@@ -4,6 +4,9 @@ Theory of operation. An exchange's type keeps its bindings, and says where a mes
 asked for each message unless `is_by_key` says that the keys alone decide: then results are kept
 until a binding changes. It does no I/O, and knows no clock; randomness is an argument.
 
+A type whose bindings are patterns of keys may have an attribute `interest`, a compiled matcher from
+keys to destinations such as `router.topics.TopicTrie`: then `match` is asked for the rest alone.
+
 Clients name types, so only what is installed is found: an import path is none.
 """
 

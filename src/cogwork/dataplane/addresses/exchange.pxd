@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cogwork.dataplane.addresses.entry cimport AddressEntry
+from cogwork.dataplane.addresses.interest cimport Interest
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -34,11 +35,15 @@ cdef class Routes:
     cdef Changes changes
     cdef object finder
     cdef dict kept
+    cdef dict entries
+    cdef public Interest interest
     cdef uint64_t seen
     # Whether the router has to see more of a message than its key.
     cdef bint wants_head
     cdef readonly uint64_t unroutable
     cdef readonly uint64_t delivered
+    cdef int _keep(self, bytes key, list entries) except -1
+    cdef list _matched(self, bytes key)
     cdef list find(self, bytes key, Shipment* s, uint32_t head_size, bint is_basic)
 
 

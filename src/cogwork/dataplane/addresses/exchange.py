@@ -7,7 +7,8 @@ there are several, a record (`fanouts`) waits for all of them, and the worst out
 
 The key is that of the address, if it has one (`exchange/NAME/KEY`). Else the message says it: by its
 subject, or in the form of AMQP 0-9-1 (`message.basic`) in front of the rest. What the router found
-for a key is kept until bindings change, as long as the keys alone decide.
+for a key is kept until bindings change, as long as the keys alone decide. Where an exchange's bindings
+are patterns that lead to queues, a key that is not kept is matched here, without Python.
 
 A message of AMQP 0-9-1 may have further keys in its headers CC and BCC. Whether it may is looked for
 in its octets; the rest of that rare case is the router's, which takes BCC out.
@@ -61,6 +62,7 @@ class Routes:
     """Where an exchange's messages go, as the router says.
 
     Attributes:
+        interest: Matches keys to destinations, where patterns alone decide; None asks the finder.
         unroutable: Messages that nobody took.
         delivered: Copies that queues got.
     """
@@ -75,6 +77,7 @@ class Routes:
         self.changes = changes
         self.finder = finder
         self.kept = {}
+        self.entries = {}
 
     def find(self, key, s, head_size, is_basic):
         """List the addresses that a message goes to; callers must not change the list."""
@@ -82,8 +85,13 @@ class Routes:
         entries: list
         if self.seen != self.changes.count:
             self.kept.clear()
+            self.entries.clear()
             self.seen = self.changes.count
         entries = self.kept.get(key)
+        if entries is None and self.interest is not None:
+            entries = self._matched(key)
+            if entries is not None:
+                self._keep(key, entries)
         if entries is not None:
             return entries
         found = None
@@ -93,10 +101,32 @@ class Routes:
         if found is None:
             found = self.finder.find(key, bytes_from(s.data, head_size), is_basic)
         entries = found[0]
-        if found[1] and len(key) <= KEPT_KEY_MAX:
+        if found[1]:
+            self._keep(key, entries)
+        return entries
+
+    def _keep(self, key, entries):
+        if len(key) <= KEPT_KEY_MAX:
             if len(self.kept) >= KEPT_MAX:
                 self.kept.clear()
             self.kept[key] = entries
+        return 0
+
+    def _matched(self, key):
+        """List the addresses of the queues that a key matches; None if more than that is to be done."""
+        found: list = self.interest.match_octets(octets_of(key), len(key))
+        entries: list = []
+        entry: AddressEntry
+        if len(found) == 0:
+            return None
+        for destination in found:
+            entry = self.entries.get(destination)
+            if entry is None:
+                entry = self.finder.resolve(destination)
+                if entry is None:
+                    return None
+                self.entries[destination] = entry
+            entries.append(entry)
         return entries
 
 

@@ -1,6 +1,7 @@
 from typing import Protocol
 
 from cogwork.dataplane.addresses.entry import AddressEntry
+from cogwork.dataplane.addresses.interest import Interest
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.terminus import Terminus
 
@@ -17,6 +18,9 @@ class RouteFinder(Protocol):
         None asks to be called again with the head: the message without its body.
         """
 
+    def resolve(self, destination: object, /) -> AddressEntry | None:
+        """Return where messages of a destination come in; None if it is none of a queue."""
+
     def find_copies(
         self, key: bytes, head: bytes, /
     ) -> tuple[list[AddressEntry], bytes | None] | None:
@@ -32,6 +36,7 @@ class Changes:
     def note(self) -> None: ...
 
 class Routes:
+    interest: Interest | None
     def __init__(self, changes: Changes, finder: RouteFinder) -> None: ...
     @property
     def unroutable(self) -> int: ...

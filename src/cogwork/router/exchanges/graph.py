@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from cogwork.dataplane.addresses.interest import Interest
 from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
 
 if TYPE_CHECKING:
@@ -126,6 +127,12 @@ class ExchangeGraph:
     def is_internal(self, name: str) -> bool:
         """Return whether an exchange takes messages from other exchanges alone."""
         return name in self._exchanges and self._exchanges[name].is_internal
+
+    def interest(self, name: str) -> Interest | None:
+        """Return what matches keys to destinations where patterns alone decide; None elsewhere."""
+        exchange = self._exchanges.get(name)
+        found = None if exchange is None else getattr(exchange.matcher, "interest", None)
+        return found if isinstance(found, Interest) else None
 
     def bindings(self, name: str) -> tuple[Binding, ...]:
         """List the bindings from an exchange."""

@@ -20,12 +20,16 @@ __all__ = ("TopicExchange",)
 
 
 class TopicExchange:
-    """The bindings of one such exchange, as a trie of words."""
+    """The bindings of one such exchange, as a trie of words.
+
+    Attributes:
+        interest: The trie, which the data plane matches keys by itself.
+    """
 
     is_by_key = True
 
     def __init__(self, _arguments: Mapping[str, object], _choose: Callable[[int], int]) -> None:
-        self._trie = TopicTrie()
+        self.interest = TopicTrie()
         self._counts: Counter[tuple[bytes, Destination]] = Counter()
 
     def bind(self, binding: Binding) -> None:
@@ -35,7 +39,7 @@ class TopicExchange:
             InvalidBinding: Its key has too many words.
         """
         try:
-            self._trie.bind(binding.key, binding.destination)
+            self.interest.bind(binding.key, binding.destination)
         except PatternTooLongError as error:
             raise InvalidBinding(str(error)) from error
         self._counts[binding.key, binding.destination] += 1
@@ -46,9 +50,9 @@ class TopicExchange:
         self._counts[pair] -= 1
         if not self._counts[pair]:
             del self._counts[pair]
-            self._trie.unbind(*pair)
+            self.interest.unbind(*pair)
 
     def match(self, message: Routed) -> Iterator[Destination]:
         """Yield the destinations of a message."""
         for key in message.keys:
-            yield from cast("list[Destination]", self._trie.match(key))
+            yield from cast("list[Destination]", self.interest.match(key))
