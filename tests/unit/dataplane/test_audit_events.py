@@ -10,6 +10,7 @@ from kept_queues import KeptQueue
 from cogwork.amqp.message import Sections, Value, encode_sections
 from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Released
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.message.basic import BASIC_MESSAGE_FORMAT, pack_basic
 from cogwork.dataplane.queue.audit_events import OUTCOMES, AuditEvents
 from cogwork.dataplane.queue.journal_image import JournalImage
 from cogwork.dataplane.queue.store import Store
@@ -118,6 +119,13 @@ class TestWhatIsNoted:
         store.audit_events = AuditEvents(store.items, 7, has_digests=True)
         store.put(message)
         assert f"{store.audit_events.take(1)[0][6]:016x}" == hashlib.sha256(body).hexdigest()[:16]
+
+    def test_the_digest_of_a_body_is_the_same_by_either_protocol(self) -> None:
+        store = Store(Core())
+        store.audit_events = AuditEvents(store.items, 7, has_digests=True)
+        store.put(pack_basic(b"e", b"k", b"\x00\x00", b"body"), BASIC_MESSAGE_FORMAT)
+        found = f"{store.audit_events.take(1)[0][6]:016x}"
+        assert found == hashlib.sha256(b"body").hexdigest()[:16]
 
     def test_a_sample_is_the_same_share_of_everything(self) -> None:
         store = Store(Core(), 7)

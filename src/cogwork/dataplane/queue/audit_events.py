@@ -20,6 +20,11 @@ from cython.cimports.cogwork.dataplane.encoding.values import (
     read_string,
     skip_value,
 )
+from cython.cimports.cogwork.dataplane.message.basic import (
+    BASIC_FORMAT,
+    BasicParts,
+    find_basic_parts,
+)
 from cython.cimports.cogwork.dataplane.queue.stored import DELAYED, number_of
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memmove, memset
@@ -306,6 +311,10 @@ class AuditEvents:
         value: octets = cython.NULL
         length: uint32_t = 0
         code: cython.int
+        parts: BasicParts
+        if item.format == BASIC_FORMAT and find_basic_parts(p, item.size, cython.address(parts)):
+            hashed.update(bytes_from(parts.body, parts.body_size))
+            return int.from_bytes(hashed.digest()[:8], "big")
         if item.format != 0:
             hashed.update(bytes_from(p, item.size))
             return int.from_bytes(hashed.digest()[:8], "big")
