@@ -45,19 +45,19 @@ def check_properties(content: Content, user: str | None) -> None:
 
 def _check_expiration(expiration: str | None) -> None:
     if expiration is not None and not (expiration.isascii() and expiration.isdigit()):
-        raise _refusal(f"invalid expiration '{expiration}': expected digits of milliseconds")
+        raise _refusal(f"invalid expiration '{expiration}': no_integer")
 
 
 def _check_copies(properties: BasicProperties) -> None:
     for name in COPIES:
         keys = (properties.headers or {}).get(name, [])
         if not isinstance(keys, list):
-            raise _refusal(f"invalid header '{name}': {{unacceptable_type,{type_name(keys)}}}")
+            what = f'{{unacceptable_type_in_header,"{name}",{type_name(keys)}}}'
+            raise _refusal(f"invalid message: {what}")
         for key in keys:
             if not isinstance(key, str):
-                raise _refusal(
-                    f"invalid header '{name}': {{unacceptable_type_in_array,{type_name(key)}}}"
-                )
+                what = f'{{unacceptable_type_in_header,"{name}",{type_name(key)}}}'
+                raise _refusal(f"invalid message: {what}")
 
 
 def _refusal(text: str) -> ProtocolError:

@@ -23,13 +23,15 @@ OVERFLOW: Final = {"drop-head": "drop-oldest", "reject-publish": "reject"}
 
 PRIORITY_MAX: Final = 255
 
+SIZE_MAX: Final = 2**63 - 1
+
 MILLISECONDS: Final = 1000
 
 LEAST_TTL_S: Final = 1e-6
 """What a ttl of 0 is here: a message goes to a consumer that waits, or to nobody."""
 
 IGNORED: Final = frozenset(
-    {"x-queue-mode", "x-queue-version", "x-consumer-timeout", "x-queue-master-locator"}
+    {"x-queue-version", "x-consumer-timeout", "x-queue-master-locator"}
     | {"x-queue-leader-locator", "x-quorum-initial-group-size", "x-max-in-memory-length"}
     | {"x-max-in-memory-bytes", "x-dead-letter-strategy", "x-ha-policy", "x-cancel-on-ha-failover"}
 )
@@ -60,6 +62,10 @@ class _BadValue(Exception):
     """A value that an argument cannot have; the text is RabbitMQ's."""
 
 
+class _BadTypeError(Exception):
+    """A value of a type that an argument cannot have: its name."""
+
+
 def type_name(value: object) -> str:
     """Return what RabbitMQ calls the type of a value."""
     if type(value) is int and not -(2**31) <= value < 2**31:
@@ -69,7 +75,7 @@ def type_name(value: object) -> str:
 
 def _number(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _BadValue(f"{{unacceptable_type,{type_name(value)}}}")
+        raise _BadValue(f'"expected integer, got {type_name(value)}"')
     if value < 0:
         raise _BadValue(f"{{value_negative,{value}}}")
     return int(value)
@@ -79,8 +85,6 @@ def _count(value: object) -> int:
     number = _number(value)
     if number == 0:
         raise _BadValue("{value_zero,0}: at least 1 is supported")
-    if number > COUNT_MAX:
-        raise _BadValue(f"{{value_too_large,{number}}}")
     return number
 
 
@@ -101,17 +105,17 @@ def _expires(value: object) -> dict[str, Any]:
 
 
 def _length(value: object) -> dict[str, Any]:
-    return {"maximum_length": _count(value)}
+    return {"maximum_length": min(_count(value), COUNT_MAX)}
 
 
 def _size(value: object) -> dict[str, Any]:
-    return {"maximum_bytes": _count(value)}
+    return {"maximum_bytes": min(_count(value), SIZE_MAX)}
 
 
 def _overflow(value: object) -> dict[str, Any]:
     policy = OVERFLOW.get(_text(value))
     if policy is None:
-        raise _BadValue(f"{{invalid_overflow,{value!r}}}: expected one of {', '.join(OVERFLOW)}")
+        raise _BadValue("invalid_overflow")
     return {"maximum_length_policy": policy}
 
 
@@ -128,7 +132,7 @@ def _delivery_limit(value: object) -> dict[str, Any]:
 
 def _queue_type(value: object) -> dict[str, Any]:
     if _text(value) not in ("classic", "quorum"):
-        raise _BadValue(f"unsupported queue type {value!r}: expected 'classic' or 'quorum'")
+        raise _BadValue(f"\"unsupported queue type '{value}'\"")
     return {}
 
 
@@ -139,23 +143,32 @@ def _single_active(value: object) -> dict[str, Any]:
 
 
 def _dead_letter(value: object) -> dict[str, Any]:
-    _text(value)
+    if not isinstance(value, str):
+        raise _BadTypeError(type_name(value))
     return {}  # both arguments make one address
 
 
+def _queue_mode(value: object) -> dict[str, Any]:
+    if _text(value) not in ("default", "lazy"):
+        raise _BadValue("invalid_queue_mode")
+    return {}  # about how RabbitMQ keeps messages
+
+
 _READERS: Final[dict[str, Callable[[object], dict[str, Any]]]] = {
-    "x-message-ttl": _ttl,
     "x-expires": _expires,
-    "x-max-length": _length,
-    "x-max-length-bytes": _size,
-    "x-overflow": _overflow,
-    "x-max-priority": _priority,
-    "x-delivery-limit": _delivery_limit,
-    "x-queue-type": _queue_type,
-    "x-single-active-consumer": _single_active,
+    "x-message-ttl": _ttl,
     "x-dead-letter-exchange": _dead_letter,
     "x-dead-letter-routing-key": _dead_letter,
+    "x-max-length": _length,
+    "x-max-length-bytes": _size,
+    "x-max-priority": _priority,
+    "x-overflow": _overflow,
+    "x-queue-mode": _queue_mode,
+    "x-single-active-consumer": _single_active,
+    "x-queue-type": _queue_type,
+    "x-delivery-limit": _delivery_limit,
 }
+"""In the order in which RabbitMQ compares them."""
 
 
 def options_of(arguments: Table, place: str) -> dict[str, Any]:
@@ -178,6 +191,9 @@ def options_of(arguments: Table, place: str) -> dict[str, Any]:
             options |= reader(value)
         except _BadValue as error:
             raise _invalid(name, place, str(error)) from None
+        except _BadTypeError as error:
+            text = f"invalid type '{error}' for arg '{name}' in {place}"
+            raise ProtocolError(ReplyCode.PRECONDITION_FAILED, text) from None
     bounds = {"maximum_length", "maximum_bytes"}
     if bounds & options.keys():
         options.setdefault("maximum_length_policy", OVERFLOW["drop-head"])
@@ -249,10 +265,12 @@ def check_equal(received: Table, current: Table, place: str) -> None:
     for name in _READERS:
         wanted, there = received.get(name), current.get(name)
         if wanted != there and not _is_default(name, wanted, there):
+            both = wanted is not None and there is not None
+            shown = _word if both else _shown
             raise ProtocolError(
                 ReplyCode.PRECONDITION_FAILED,
-                f"inequivalent arg '{name}' for {place}: received {_shown(wanted)} but current is "
-                f"{_shown(there)}",
+                f"inequivalent arg '{name}' for {place}: received {shown(wanted)} but current is "
+                f"{shown(there)}",
             )
 
 
@@ -263,4 +281,8 @@ def _is_default(name: str, wanted: object, there: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    return "none" if value is None else f"the value '{value}' of type '{type_name(value)}'"
+    return "none" if value is None else f"the value {_word(value)} of type '{type_name(value)}'"
+
+
+def _word(value: object) -> str:
+    return f"'{str(value).lower() if isinstance(value, bool) else value}'"

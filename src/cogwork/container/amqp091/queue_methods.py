@@ -88,25 +88,23 @@ def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue:
     name = method.queue or GENERATED + secrets.token_urlsafe(NAME_OCTETS)
     channel.demand("manage", address_of(name))
     traits = Traits(
-        method.durable,
+        method.durable and not method.exclusive,  # it never outlives its connection
         method.auto_delete,
         channel.connection if method.exclusive else None,
         method.arguments,
     )
     queues = channel.queues
-    options = options_of(method.arguments, queues.place(name))
     queue = queues.find(name)
     if queue is not None:
         queues.demand_equal(queue, traits, channel.connection)
         queue.use()
         return queue
+    options = options_of(method.arguments, queues.place(name))
     if method.queue.startswith(RESERVED):
         raise ProtocolError(
             ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
         )
     _demand_dead_letters(channel, name, method)
-    if method.exclusive:
-        options["durability"] = "memory"  # it never outlives its connection
     return queues.declare(name, traits, options, channel.client.makers)
 
 
@@ -198,7 +196,7 @@ def _demand_disused(channel: Channel, queue: DeclaredQueue, method: m.QueueDelet
     if method.if_unused and queue.consumer_count:
         why = "in use"
     elif method.if_empty and queue.message_count:
-        why = "is not empty"
+        why = "not empty"
     elif replica_of(queue.node) is not None:
         why = "is replicated: delete it by `cogwork queue delete`"
     if why is not None:

@@ -218,22 +218,15 @@ class BasicQueues:
         """
         self._demand_unlocked(queue, connection)
         there, place = queue.traits, self.place(queue.name)
-        if queue.is_restored:
-            told = arguments_of(options_of(traits.arguments, place))
-            check_equal(told, there.arguments, place)
-            there = replace(traits, is_durable=there.is_durable, owner=None)
-        for name, wanted, is_so in (
-            ("durable", traits.is_durable, there.is_durable),
-            ("auto_delete", traits.is_auto_delete, there.is_auto_delete),
-        ):
-            if wanted != is_so:
-                raise ProtocolError(
-                    ReplyCode.PRECONDITION_FAILED,
-                    f"inequivalent arg '{name}' for {place}: received '{_bit(wanted)}' but current "
-                    f"is '{_bit(is_so)}'",
-                )
         if traits.owner is not there.owner:
             raise self._locked(queue.name)
+        if queue.is_restored:
+            there = replace(traits, is_durable=there.is_durable)
+        _demand_bit("durable", place, traits.is_durable, there.is_durable)
+        _demand_bit("auto_delete", place, traits.is_auto_delete, there.is_auto_delete)
+        if queue.is_restored:
+            told = arguments_of(options_of(traits.arguments, place))
+            check_equal(told, queue.traits.arguments, place)
         check_equal(traits.arguments, there.arguments, place)
         queue.traits, queue.is_restored = there, False
 
@@ -322,5 +315,11 @@ def _rule(
     )
 
 
-def _bit(value: bool) -> str:
-    return "true" if value else "false"
+def _demand_bit(name: str, place: str, wanted: bool, is_so: bool) -> None:
+    if wanted != is_so:
+        words = ("false", "true")
+        raise ProtocolError(
+            ReplyCode.PRECONDITION_FAILED,
+            f"inequivalent arg '{name}' for {place}: received '{words[wanted]}' but current is "
+            f"'{words[is_so]}'",
+        )
