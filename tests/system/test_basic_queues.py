@@ -50,7 +50,7 @@ def test_a_passive_declaration_makes_nothing(container: Served) -> None:
         (
             {"arguments": {"x-message-ttl": 1000}},
             {"arguments": {"x-message-ttl": 2000}},
-            "received the value '2000' of type 'signedint' but current is the value '1000' of type",
+            "arg 'x-message-ttl' .*received '2000' but current is '1000'",
         ),
         (
             {"arguments": {"x-max-length": 5}},
@@ -78,13 +78,13 @@ def test_a_redeclaration_that_differs_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"x-message-ttl": "soon"}, "invalid arg 'x-message-ttl' .*{unacceptable_type,longstr}"),
+        ({"x-message-ttl": "soon"}, "x-message-ttl.*expected integer, got longstr"),
         ({"x-message-ttl": -1}, "{value_negative,-1}"),
         ({"x-expires": 0}, "{value_zero,0}"),
         ({"x-max-priority": 256}, "{max_value_exceeded,256}"),
         ({"x-overflow": "explode"}, "invalid_overflow"),
         ({"x-dead-letter-routing-key": "k"}, "routing_key_but_no_dlx_defined"),
-        ({"x-queue-type": "stream"}, "unsupported queue type 'stream'"),
+        ({"x-queue-type": "stream"}, "unsupported queue type ..stream"),
     ],
 )
 def test_an_argument_that_cannot_be_is_refused(
@@ -155,7 +155,7 @@ def test_deleting_asks_what_the_client_wants_to_be_so(container: Served) -> None
         channel.confirm_delivery()
         channel.queue_declare("busy")
         channel.basic_publish("", "busy", b"x")
-        with pytest.raises(ChannelClosedByBroker, match=r"406.*'busy' in vhost '/' is not empty"):
+        with pytest.raises(ChannelClosedByBroker, match=r"406.*'busy' in vhost '/' not empty"):
             channel.queue_delete("busy", if_empty=True)
         channel = connection.channel()
         tag = channel.basic_consume("busy", lambda *_: None)

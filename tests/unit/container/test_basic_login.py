@@ -91,5 +91,5 @@ def test_an_expiration_is_digits(expiration: str) -> None:
 def test_copies_are_lists_of_keys(name: str) -> None:
     check_properties(content(headers={name: ["a", "b"]}), None)
     for wrong in ("a", [1], {"a": "b"}):
-        with pytest.raises(ProtocolError, match=f"invalid header '{name}'"):
+        with pytest.raises(ProtocolError, match=f'unacceptable_type_in_header,"{name}"'):
             check_properties(content(headers={name: wrong}), None)
