@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import threading
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ import cogwork
 from cogwork.config.password_hash import hash_password
 from cogwork.config.reading import parse, with_options
 from cogwork.container.container import Container
+from cogwork.container.journals import file_sync
 from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
 
 from .stories import story
@@ -380,3 +384,41 @@ async def test_a_permission_at_an_exchange_holds_for_all_of_its_keys() -> None:
             assert len(await held(client, "q")) == 4
     finally:
         await container.stop(drain_timeout_s=0)
+
+
+@story
+async def test_an_answer_waits_until_the_disk_has_the_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    synchronise = file_sync._synchronise
+
+    def wait(fd: int) -> None:
+        assert gate.wait(10)
+        synchronise(fd)
+
+    monkeypatch.setattr(file_sync, "_synchronise", wait)
+    async with running("", tmp_path) as (exchanges, client):
+        asked = {"type": "exchange", "name": "exchange/slow"}
+        declared = asyncio.create_task(client.manage("CREATE", asked, {"type": "fanout"}))
+        await asyncio.sleep(0.3)
+        assert exchanges.get("slow") is not None
+        assert not declared.done()
+        gate.set()
+        assert str((await declared).properties["statusCode"]) == "201"
+
+
+@story
+async def test_nobody_is_told_of_what_the_disk_does_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> None:
+        os.close(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async with running("", tmp_path) as (_exchanges, client):
+        monkeypatch.setattr(file_sync, "_synchronise", fail)
+        asked = {"type": "exchange", "name": "exchange/lost"}
+        with pytest.raises(cogwork.Disconnected):
+            async with asyncio.timeout(5):
+                await client.manage("CREATE", asked, {"type": "fanout"})

@@ -36,6 +36,7 @@ from cogwork.container.connections.slow_peers import detach_dear, detach_overdue
 from cogwork.container.connections.watermark import Watermark
 from cogwork.container.federation.shards import shard_of
 from cogwork.container.gateways.service import Gateways
+from cogwork.container.journals.file_sync import FileSync
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.vhost_journals import VhostJournals
 from cogwork.container.leaving import UNDER_WAY_S, Leaving
@@ -280,7 +281,7 @@ class Container:
         # Queues on disk are in them, and are opened next.
         self._take_declared_vhosts(self.cluster_settings.merge(self.configuration))
         self.replication.start()
-        self._exchange_file.open()
+        self._exchange_file.open(FileSync(self.core, self.journals.barriers))
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
         if self._worker is None:

@@ -70,8 +70,8 @@ def test_what_is_deleted_goes_with_its_bindings(tmp_path: Path) -> None:
         kept(file).bind(name, BINDING)
     kept(file).bind("a", TO_EXCHANGE)
     kept(file).delete("b")
-    kept(file).unbind("c", BINDING)
-    kept(file).unbind("c", BINDING)
+    kept(file).unbind([("c", BINDING)])
+    kept(file).unbind([("c", BINDING), ("none", BINDING)])
     file.close()
     again = opened(tmp_path)
     assert names(again) == ["a", "c"]
@@ -121,7 +121,7 @@ def test_the_file_does_not_grow_with_what_is_gone(tmp_path: Path) -> None:
     kept(file).declare(DeclaredExchange("stays", "fanout"))
     for _ in range(kept_exchanges.STALE_LINES_MAX):
         kept(file).bind("stays", BINDING)
-        kept(file).unbind("stays", BINDING)
+        kept(file).unbind([("stays", BINDING)])
     file.close()
     assert (tmp_path / "exchanges").stat().st_size < 250 * kept_exchanges.STALE_LINES_MAX
     assert names(opened(tmp_path)) == ["stays"]
@@ -133,11 +133,11 @@ def test_what_could_not_be_written_is_not_there_later(
     file = opened(tmp_path)
     kept(file).declare(DeclaredExchange("a", "fanout"))
 
-    def fail(_fd: int) -> None:
+    def fail(_fd: int, _octets: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", fail)
+        patch.setattr(os, "write", fail)
         with pytest.raises(OSError, match="No space left"):
             kept(file).declare(DeclaredExchange("b", "fanout"))
     kept(file).declare(DeclaredExchange("c", "fanout"))
@@ -154,6 +154,18 @@ def test_nothing_is_written_before_the_directory_is_ours(tmp_path: Path) -> None
     second.open()
     second.close()
     assert names(ExchangeFile(str(tmp_path))) == ["b"]
+
+
+def test_what_is_whole_is_gone_on_with_and_not_written_anew(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    kept(first).declare(DeclaredExchange("a", "fanout"))
+    first.close()
+    inode = (tmp_path / "exchanges").stat().st_ino
+    second = opened(tmp_path)
+    kept(second).declare(DeclaredExchange("b", "fanout"))
+    second.close()
+    assert (tmp_path / "exchanges").stat().st_ino == inode
+    assert names(ExchangeFile(str(tmp_path))) == ["a", "b"]
 
 
 def test_nothing_is_kept_without_a_data_directory() -> None:

@@ -3,6 +3,7 @@
 DIR/wal/            the write-ahead log, one for everything
 DIR/streams/GROUP/  what a replica of a stream keeps beside it
 DIR/sent            what queues have sent ahead of the log
+DIR/exchanges       durable exchanges and bindings (`container.vhost.kept_exchanges`)
 """
 
 from __future__ import annotations

@@ -15,14 +15,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable
 
     from cogwork.dataplane.core import Core
-    from cogwork.plugin.engine.contract import Appended
 
 __all__ = ("Barrier", "Barriers")
 
@@ -66,8 +65,8 @@ class Barriers:
         self._calls: deque[Callable[[], object]] = deque()
         self._durable_lsn = 0
 
-    def wait_for(self, answer: Future[Appended]) -> None:
-        """Have the present turn wait for an append, which breaks it where it fails."""
+    def wait_for(self, answer: Future[Any]) -> None:
+        """Have the present turn wait for an append, or a write; it is broken where that fails."""
         self._turn.appends += 1
         answer.add_done_callback(partial(self._answered, self._turn))
 
@@ -100,7 +99,7 @@ class Barriers:
         """Forget the turns that have ended: their output will never leave."""
         self._ended.clear()
 
-    def _answered(self, barrier: Barrier, answer: Future[Appended]) -> None:
+    def _answered(self, barrier: Barrier, answer: Future[Any]) -> None:
         barrier.appends -= 1
         barrier.is_broken |= answer.cancelled() or answer.exception() is not None
         if not barrier.appends and self._ended and self._ended[0] is barrier:

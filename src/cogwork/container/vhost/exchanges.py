@@ -376,7 +376,7 @@ class Exchanges:
         if there is None:
             return False
         if self._kept is not None:
-            self._write(partial(self._kept.unbind, source, there))
+            self._write(partial(self._kept.unbind, [(source, there)]))
         self._unbind(source, there)
         self._follow([(source, there)])
         return True
@@ -401,24 +401,21 @@ class Exchanges:
         """Take note of bindings that have gone, and let exchanges go that go with the last one."""
         for source, binding in lost:
             self._count_no_longer(source, binding)
-            self._forget(source, binding)
+        if self._kept is not None:
+            self._forget(partial(self._kept.unbind, lost))
         for source in dict.fromkeys(source for source, _ in lost):
             exchange = self._declared.get(source)
             if exchange is not None and exchange.auto_delete and not self._graph.bindings(source):
-                self._forget(source)
+                if self._kept is not None:
+                    self._forget(partial(self._kept.delete, source))
                 self._follow(self._give_up(source))
 
-    def _forget(self, name: str, binding: Binding | None = None) -> None:
-        """Keep an exchange, or a binding from it, no longer: nobody waits to hear of a failure."""
-        if self._kept is None:
-            return
+    def _forget(self, write: Callable[[], None]) -> None:
+        """Keep something no longer that has gone: nobody waits to hear of a failure."""
         try:
-            if binding is None:
-                self._kept.delete(name)
-            else:
-                self._kept.unbind(name, binding)
+            write()
         except OSError as error:
-            log.error("exchange %r, or its binding, is back after a restart: %s", name, error)
+            log.error("an exchange or a binding that has gone is back after a restart: %s", error)
 
     def _write(self, write: Callable[[], None], undo: Callable[[], object] | None = None) -> None:
         """Keep a change on disk.

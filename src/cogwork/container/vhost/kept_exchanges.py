@@ -3,8 +3,8 @@
 Theory of operation. Each change is one line: the checksum of what follows, and a JSON array. It is
 appended and synchronised before the change is answered: what was answered is there after a crash. A
 last line that is torn was answered to nobody, and is left out; any other damage is refused, for
-nobody could tell what is missing. The file is written anew, and put in place of the old one, before
-the first change and when most of its lines are out of date.
+nobody could tell what is missing. The file is written anew, and put in place of the old one, when
+most of its lines are out of date, or the last one is torn.
 
 Nothing is written before `open`: until the container starts, another one may use the directory.
 
@@ -28,7 +28,7 @@ from cogwork.log.errors import LogCorrupt, UnsupportedVersion
 from cogwork.router.exchanges.binding import EXCHANGE, Binding, Destination
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ("ExchangeFile", "KeptExchanges")
 
@@ -62,18 +62,22 @@ class ExchangeFile:
         self._records: dict[Key, Record] = {}
         self._lines = 0
         self._fd: int | None = None
-        self._is_open = False
+        self._sync: Callable[[int], None] | None = None
         self._is_behind = False
+        self._is_torn = False
         if self._path is not None and self._path.exists():
             self._read(self._path)
 
-    def open(self) -> None:
+    def open(self, sync: Callable[[int], None] = os.fdatasync) -> None:
         """Write from now on, and what has changed before: the directory is this process's alone.
+
+        Args:
+            sync: Synchronises the file of a descriptor, or has answers wait until that is done.
 
         Raises:
             OSError: The file cannot be written.
         """
-        self._is_open = True
+        self._sync = sync
         if self._is_behind and self._path is not None:
             self._rewrite(self._path)
 
@@ -94,7 +98,7 @@ class ExchangeFile:
         return key in self._records
 
     def put(self, key: Key, record: Record) -> None:
-        """Keep something; it is on disk when this returns, if the file is open.
+        """Keep something, once the file is open.
 
         Raises:
             OSError: It cannot be written.
@@ -127,16 +131,18 @@ class ExchangeFile:
 
     def _append(self, records: list[list[object]]) -> None:
         assert self._path is not None
-        if not self._is_open:
+        if self._sync is None:
             self._is_behind = True
             return
+        if self._fd is None and self._lines and not self._is_torn:
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         if self._fd is None or self._lines > 2 * len(self._records) + STALE_LINES_MAX:
             self._rewrite(self._path)
         assert self._fd is not None
         end = os.lseek(self._fd, 0, os.SEEK_END)
         try:
             _write(self._fd, b"".join(_line(each) for each in records))
-            os.fdatasync(self._fd)
+            self._sync(self._fd)
         except OSError:
             os.ftruncate(self._fd, end)  # what nobody was told must not be there later
             raise
@@ -161,6 +167,7 @@ class ExchangeFile:
             os.close(directory)
         self._fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         self._lines = len(lines)
+        self._is_torn = False
 
     def _read(self, path: Path) -> None:
         content = path.read_bytes()
@@ -171,8 +178,10 @@ class ExchangeFile:
             if record is None:
                 if 0 <= end < len(content) - 1:
                     raise LogCorrupt(str(path), position, "a line's checksum does not fit")
-                return  # the last line, torn by a crash
+                self._is_torn = True  # by a crash
+                return
             self._take(path, position, record)
+            self._lines += 1
             position = end + 1
 
     def _take(self, path: Path, position: int, record: list[object]) -> None:
@@ -243,11 +252,10 @@ class KeptExchanges:
         key = self._key_of(source, binding)
         self._file.put(key, key[1:])
 
-    def unbind(self, source: str, binding: Binding) -> None:
-        """Keep a binding no longer, if it is kept."""
-        key = self._key_of(source, binding)
-        if self._file.has(key):
-            self._file.remove([key])
+    def unbind(self, bindings: Iterable[tuple[str, Binding]]) -> None:
+        """Keep bindings no longer, those of them that are kept, each with its exchange."""
+        keys = [self._key_of(*each) for each in bindings]
+        self._file.remove([key for key in keys if self._file.has(key)])
 
     def delete_all(self) -> None:
         """Keep nothing any more."""
