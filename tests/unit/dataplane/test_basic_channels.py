@@ -247,6 +247,19 @@ def test_priorities_are_heeded(queue: Queue, client: BasicClient) -> None:
     assert bodies(client) == ["high", "low", "none"]
 
 
+@pytest.mark.parametrize("levels", [2, 3, 6, 10])
+def test_levels_are_counted_from_the_lowest(levels: int) -> None:
+    queue = Queue(priorities=levels)
+    client = BasicClient(queue.core)
+    for priority in range(levels + 2):
+        properties = BasicProperties(priority=priority)
+        client.publish(queue.entry, b"%d" % priority, properties=properties)
+    client.consume(queue.store)
+    highest = list(range(levels - 1, levels + 2))
+    expected = [*highest, *range(levels - 2, -1, -1)]
+    assert [int(body) for body in bodies(client)] == expected
+
+
 def test_a_message_id_is_the_same_by_either_protocol() -> None:
     queue = Queue(deduplication_window_s=60.0)
     client = BasicClient(queue.core)

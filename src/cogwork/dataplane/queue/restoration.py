@@ -152,7 +152,7 @@ class Restoration:
         )
         if found >= 0 and (item.format == 0 or item.format == BASIC_FORMAT):
             # The levels may have been others when it came.
-            item.priority = store.levels[e.header.priority]
+            item.priority = store.level_of(e.header.priority, item.format)
             if e.group_id_size:
                 item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
         if kept.reason is not None:

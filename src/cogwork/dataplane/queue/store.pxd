@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.addresses.entry cimport AddressEntry
+from cogwork.dataplane.message.basic cimport BASIC_FORMAT
 from cogwork.dataplane.message.envelope cimport Envelope
 from cogwork.dataplane.queue.commits cimport Commits
 from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
@@ -54,3 +55,10 @@ cdef class Store(Settlement):
     cdef int admit(self, Shipment* s, Envelope* e) except -1
     cdef Item* make(self, Shipment* s, Envelope* e) except NULL
     cdef int place(self, Item* item, Envelope* e) except -1
+
+    # Says at which level a message stands: AMQP 1.0 has its default priority in the middle of all
+    # levels; AMQP 0-9-1 counts them from 0, and what is above the last one stands there.
+    cdef inline uint8_t level_of(self, uint8_t priority, uint32_t format) noexcept:
+        if format == BASIC_FORMAT:
+            return min(priority, self.levels[255])
+        return self.levels[priority]

@@ -382,7 +382,7 @@ class Store(Settlement):
         item: cython.pointer(Item) = self.make(s, e)
         item.format = s.format
         item.origin = s.origin
-        item.priority = self.levels[e.header.priority]
+        item.priority = self.level_of(e.header.priority, s.format)
         item.stored_s = self.now()
         if self.history is not None:
             restore_history(item, self.history, item.stored_s)
