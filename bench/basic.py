@@ -39,6 +39,8 @@ from cogwork.amqp091.methods import (
     ChannelCloseOk,
     ChannelOpen,
     ChannelOpenOk,
+    ConfirmSelect,
+    ConfirmSelectOk,
     ConnectionOpen,
     ConnectionOpenOk,
     ConnectionStart,
@@ -60,6 +62,10 @@ FRAME_MAX: Final = 131_072
 QUEUE: Final = "bench"
 TAG: Final = "consumer"
 BATCH: Final = 500
+WINDOW: Final = 1000
+CONFIRM: Final = bytes(21)
+CONFIRM_FIELDS: Final = struct.Struct(">7xIQ?x")
+ACK: Final = 60 << 16 | 80
 ACK_EVERY: Final = 100
 READ_OCTETS: Final = 1 << 20
 
@@ -71,13 +77,21 @@ class Case(NamedTuple):
     prefetch: int
     headers: int
     must_cpu_s: float
+    is_durable: bool = False
 
 
 CASES: Final = (
     Case("transient, auto-ack", 0, 0, 1.0),
     Case("transient, auto-ack, 20 headers", 0, 20, 1.5),
     Case("transient, prefetch 1000, ack of 100", 1000, 0, 1.2),
+    Case("durable, persistent, 1000 unconfirmed", 0, 0, 3.0, is_durable=True),
 )
+
+
+class DiskServer(Server):
+    """A server that keeps durable queues."""
+
+    head = 'data_dir = "{root}/data"\n'
 
 
 class Client:
@@ -133,21 +147,28 @@ def delivery_octets(size: int, properties: bytes) -> int:
     return 3 * 8 + method + 12 + len(properties) + size
 
 
+def queue_of(case: Case) -> str:
+    """Return the queue's name: all are of the same length."""
+    return "stays" if case.is_durable else QUEUE
+
+
 def content_of(case: Case, size: int) -> Content:
     headers: dict[str, object] = {
         f"header-{number}": f"value of {number}" for number in range(case.headers)
     }
-    return Content.of(BasicProperties(delivery_mode=1, headers=headers or None), bytes(size))
+    mode = 2 if case.is_durable else 1
+    return Content.of(BasicProperties(delivery_mode=mode, headers=headers or None), bytes(size))
 
 
 def consume(port: int, case: Case, size: int, count: int, told: SimpleQueue[Any]) -> None:
     """Count deliveries by their octets; tell when the first and the last of them came."""
     client = Client(port)
-    client.call(QueueDeclare(queue=QUEUE), QueueDeclareOk)
+    client.call(QueueDeclare(queue=queue_of(case), durable=case.is_durable), QueueDeclareOk)
     if case.prefetch:
         client.call(BasicQos(prefetch_count=case.prefetch), BasicQosOk)
     client.call(
-        BasicConsume(queue=QUEUE, consumer_tag=TAG, no_ack=not case.prefetch), BasicConsumeOk
+        BasicConsume(queue=queue_of(case), consumer_tag=TAG, no_ack=not case.prefetch),
+        BasicConsumeOk,
     )
     told.put("ready")
     each = delivery_octets(size, content_of(case, size).property_octets)
@@ -166,15 +187,45 @@ def consume(port: int, case: Case, size: int, count: int, told: SimpleQueue[Any]
     told.put(time.perf_counter())
 
 
+def publish_confirmed(client: Client, message: bytes, count: int) -> None:
+    """Have no more than so many messages unconfirmed."""
+    client.call(ConfirmSelect(), ConfirmSelectOk)
+    sent = confirmed = 0
+    apart: set[int] = set()
+    rest = b""
+    while confirmed + len(apart) < count:
+        room = min(WINDOW - (sent - confirmed - len(apart)), count - sent)
+        if room >= WINDOW // 4 or room == count - sent > 0:
+            client.socket.sendall(message * room)
+            sent += room
+        rest += client.socket.recv(READ_OCTETS)
+        whole = len(rest) // len(CONFIRM) * len(CONFIRM)
+        for kind, tag, is_multiple in CONFIRM_FIELDS.iter_unpack(rest[:whole]):
+            if kind != ACK:
+                raise SystemExit(f"message {tag} was refused")
+            if is_multiple:
+                confirmed, apart = tag, {each for each in apart if each > tag}
+            elif tag == confirmed + 1:
+                confirmed = tag
+            else:
+                apart.add(tag)
+        rest = rest[whole:]
+
+
 def publish(port: int, case: Case, size: int, count: int, told: SimpleQueue[Any]) -> None:
     """Write what was encoded once, again and again."""
     client = Client(port)
     out = bytearray()
-    write_command(out, 1, BasicPublish(routing_key=QUEUE), content_of(case, size), FRAME_MAX)
+    write_command(
+        out, 1, BasicPublish(routing_key=queue_of(case)), content_of(case, size), FRAME_MAX
+    )
     batch = bytes(out) * BATCH
     told.put(time.perf_counter())
-    for _ in range(count // BATCH):
-        client.socket.sendall(batch)
+    if case.is_durable:
+        publish_confirmed(client, bytes(out), count)
+    else:
+        for _ in range(count // BATCH):
+            client.socket.sendall(batch)
     # A broker may drop what it has not looked at yet of a connection that just ends.
     client.call(
         ChannelClose(reply_code=200, reply_text="", class_id=0, method_id=0), ChannelCloseOk
@@ -234,7 +285,7 @@ def main(count: int, size: int, runs: int, beside: bool, serve: str) -> None:
     """Measure every case, each broker started once."""
     count -= count % BATCH
     holds = True
-    with Server(serve) as server:
+    with DiskServer(serve) as server:
         ours = [
             median_of([run(server.port, server.usage, case, size, count) for _ in range(runs)])
             for case in CASES
