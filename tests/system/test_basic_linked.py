@@ -98,7 +98,7 @@ def test_a_consumer_of_0_9_1_gets_items_from_elsewhere(
             publisher.basic_publish("", "shared", b"%d" % number, PROPERTIES)
         if manner != "auto-ack":
             channel.basic_qos(prefetch_count=7, global_qos=manner == "channel-prefetch")
-        bodies = []
+        bodies: list[int] = []
         for method, properties, body in channel.consume(
             "shared", auto_ack=manner == "auto-ack", inactivity_timeout=10
         ):
