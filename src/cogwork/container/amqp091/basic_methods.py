@@ -117,8 +117,7 @@ def _demand_shared(channel: Channel, queue: DeclaredQueue, method: m.BasicConsum
     Raises:
         ProtocolError: Somebody has it alone, or it is wanted alone and is not (403).
     """
-    is_taken = any(each.is_exclusive for each in queue.consumers)
-    if is_taken or (method.exclusive and queue.consumer_count):
+    if queue.is_taken or (method.exclusive and queue.consumer_count):
         text = f"{channel.queues.place(queue.name)} in exclusive use"
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
 
@@ -142,7 +141,7 @@ def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> None:
     channel.demand("receive", address_of(name))
     queue = queue_named(channel, method.queue)
     queue.use()
-    if any(each.is_exclusive for each in queue.consumers):
+    if queue.is_taken:
         text = f"{channel.queues.place(queue.name)} in exclusive use"
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
     count = queue.message_count

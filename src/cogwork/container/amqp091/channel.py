@@ -1,13 +1,14 @@
 """One channel: its consumers, what it publishes, and the order of its answers (AMQP 0-9-1 §1.5).
 
 Theory of operation. A method goes to its function by a table (`handlers`). Most are done at once. A
-commit waits until all that it has published is answered for; what the client sends meanwhile waits
-behind it, so that a channel's answers come in the order of its questions, and no other channel
-waits.
+commit waits until all that it has published is answered for, and a declaration for the turn of a
+source address that makes too many queues. What the client sends meanwhile waits behind it, so that
+a channel's answers come in the order of its questions, and no other channel waits.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ class Channel:
         self.queue = ""
         self.prefetch = 0
         self._later: deque[tuple[Method, Content | None]] = deque()
+        self._is_closed = self._is_paused = self._has_turn = False
 
     @property
     def client(self) -> ClientContext:
@@ -92,16 +94,39 @@ class Channel:
     @property
     def is_waiting(self) -> bool:
         """Whether what comes has to wait."""
-        return self.publishing.is_committing
+        return self.publishing.is_committing or self._is_paused
 
     def put_off(self, method: Method, content: Content | None) -> None:
-        """Keep a command until a commit is over."""
+        """Keep a command until what is waited for is over."""
         self._later.append((method, content))
 
     def go_on(self) -> None:
-        """Take what has come while a commit was waited for."""
+        """Take what has come while something was waited for."""
         while self._later and not self.is_waiting:
             self.connection.take_later(self.number, *self._later.popleft())
+
+    def waits_for_turn(self, method: Method) -> bool:
+        """Have a method done when it may make a queue; tell whether it has to wait for that.
+
+        Raises:
+            Refused: Too many wait already.
+        """
+        wait_s = 0.0 if self._has_turn else self.vhost.shares.wait_s(self.client.makers)
+        self._has_turn = False
+        if wait_s:
+            self._is_paused, self.end.is_direct = True, False
+            asyncio.get_running_loop().call_later(wait_s, self._take_turn, method)
+        return bool(wait_s)
+
+    def _take_turn(self, method: Method) -> None:
+        if self._is_closed:
+            return
+        self._is_paused, self._has_turn = False, True
+        self.connection.take_later(self.number, method, None)
+        if not self._is_closed:
+            self.end.is_direct = not self.publishing.is_transactional
+            self.go_on()
+        self.connection.flush()
 
     def reply(self, method: Method, content: Content | None = None) -> None:
         """Send a method on this channel."""
@@ -118,7 +143,7 @@ class Channel:
 
     def close(self) -> None:
         """Give up what the channel holds; what is unacknowledged goes back, marked."""
-        self.end.is_direct = False
+        self._is_closed, self.end.is_direct = True, False
         self._later.clear()
         self.publishing.close()
         self.end_consumers()

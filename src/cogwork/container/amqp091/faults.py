@@ -44,6 +44,8 @@ def fault_of(error: AmqpError | None) -> ProtocolError:
 def refusal_of(refused: Refused) -> ProtocolError:
     """Return why a node refuses something, as that is told by AMQP 0-9-1."""
     code = _CODES.get(refused.condition, ReplyCode.PRECONDITION_FAILED)
+    if refused.condition == Condition.RESOURCE_LIMIT_EXCEEDED:
+        code = ReplyCode.PRECONDITION_FAILED  # of this one thing: the connection may go on
     return ProtocolError(code, refused.description)
 
 

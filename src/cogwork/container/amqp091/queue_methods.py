@@ -55,11 +55,14 @@ def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) 
     if method.queue.startswith(REPLY_TO):
         _look_for_requester(channel, method)
         return
+    queue: DeclaredQueue | None
     if method.passive:
         queue = queue_named(channel, method.queue)
         queue.use()
     else:
         queue = _declared(channel, method)
+    if queue is None:
+        return
     channel.queue = queue.name
     if not method.nowait:
         channel.reply(
@@ -84,7 +87,8 @@ def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
         channel.reply(m.QueueDeclareOk(queue=method.queue, message_count=0, consumer_count=1))
 
 
-def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue:
+def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue | None:
+    """Return the queue that a declaration makes, or finds; None where that has to wait."""
     name = method.queue or GENERATED + secrets.token_urlsafe(NAME_OCTETS)
     channel.demand("manage", address_of(name))
     traits = Traits(
@@ -105,6 +109,8 @@ def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue:
             ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
         )
     _demand_dead_letters(channel, name, method)
+    if channel.waits_for_turn(method):
+        return None
     return queues.declare(name, traits, options, channel.client.makers)
 
 

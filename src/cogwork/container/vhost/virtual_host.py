@@ -511,19 +511,23 @@ class VirtualHost:
 
     # -- nodes
 
-    def declare(self, address: str, rule: AddressRule, makers: Makers = ()) -> None:
+    def declare(
+        self, address: str, rule: AddressRule, makers: Makers = (), *, is_in_turn: bool = False
+    ) -> None:
         """Give one address a rule of its own, and make its node.
 
         Args:
             address: Which one.
             rule: That is its own from now on.
             makers: For whom the node is made.
+            is_in_turn: Whether the makers have waited for their turn.
 
         Raises:
             Refused: There can be no such node, or a maker has too many.
         """
         demand_visible(address)
-        self.shares.demand_turn(makers)
+        if not is_in_turn:
+            self.shares.demand_turn(makers)
         self._declared[address] = rule
         try:
             self.entry_of(address, makers)
