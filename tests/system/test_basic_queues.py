@@ -230,3 +230,58 @@ def test_a_durable_queue_outlives_the_container(tmp_path: Path) -> None:
         assert channel.basic_get("kept", auto_ack=True)[2] == b"x"
         with pytest.raises(ChannelClosedByBroker, match="404"):
             channel.queue_declare("lost", passive=True)
+
+
+def test_who_makes_too_many_queues_a_second_waits_and_is_answered_in_order(tmp_path: Path) -> None:
+    limits = "[limits]\ndeclaration_rate_per_source = 50\n"
+    with served(tmp_path, limits) as container, basic_channel(container) as channel:
+        started_s = time.monotonic()
+        for number in range(200):  # 100 of them at once
+            channel.queue_declare(f"many-{number}", exclusive=True)
+        assert 1.0 < time.monotonic() - started_s < 15
+
+
+def test_a_user_has_so_many_queues_and_its_channel_is_told(tmp_path: Path) -> None:
+    with served(tmp_path, "[limits]\nqueues_per_source = 3\n") as container:
+        with basic_connection(container) as connection:
+            for number in range(3):
+                connection.channel().queue_declare(f"q-{number}", exclusive=True)
+            with pytest.raises(ChannelClosedByBroker, match=r"406.*queues_per_source = 3"):
+                connection.channel().queue_declare("q-3")
+        with basic_channel(container) as channel:
+            channel.queue_declare("q-3")
+
+
+def test_many_queues_go_with_their_connection(container: Served) -> None:
+    names = [f"going-{number}" for number in range(350)]
+    with basic_channel(container) as channel:
+        for name in names:
+            channel.queue_declare(name, exclusive=True)
+    with basic_channel(container) as channel:
+        for name in reversed(names):  # also where the turn of one has not come yet
+            channel.queue_declare(name, exclusive=True)
+
+
+def test_one_active_consumer_gets_all_until_it_goes(container: Served) -> None:
+    with basic_connection(container) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        arguments = {"x-single-active-consumer": True}
+        channel.queue_declare("single", exclusive=True, arguments=arguments)
+        got: list[str] = []
+        for tag in ("one", "two"):
+            channel.basic_consume(
+                "single",
+                lambda _channel, method, _properties, _body: got.append(method.consumer_tag),
+                auto_ack=True,
+                consumer_tag=tag,
+            )
+        assert channel.queue_declare("single", passive=True).method.consumer_count == 2
+        for _ in range(3):
+            channel.basic_publish("", "single", b"x")
+        connection.process_data_events(0.3)
+        assert got == ["one"] * 3
+        channel.basic_cancel("one")
+        channel.basic_publish("", "single", b"x")
+        connection.process_data_events(0.3)
+        assert got == ["one"] * 3 + ["two"]
