@@ -124,6 +124,22 @@ def test_a_rejected_message_says_how_it_died(container: Served) -> None:
             assert found.headers["x-first-death-queue"] == "orders"
 
 
+def test_a_dead_letter_goes_by_a_key_of_any_octets(container: Served) -> None:
+    with basic_channel(container) as channel:
+        channel.exchange_declare("the/dead", "topic", auto_delete=True)
+        channel.queue_declare("graves/2", exclusive=True)
+        channel.queue_bind("graves/2", "the/dead", "é.#")
+        arguments = {"x-dead-letter-exchange": "the/dead", "x-dead-letter-routing-key": "é.x/y"}
+        channel.queue_declare("living", exclusive=True, arguments=arguments)
+        channel.queue_declare("living", exclusive=True, arguments=arguments)
+        channel.basic_publish("", "living", b"body")
+        method, _, _ = channel.basic_get("living")
+        assert method is not None
+        channel.basic_reject(method.delivery_tag, requeue=False)
+        ((found, _, body),) = taken(channel, "graves/2", 1, auto_ack=True)
+        assert (found.exchange, found.routing_key, body) == ("the/dead", "é.x/y", b"body")
+
+
 def test_both_protocols_have_one_queue(container: Served) -> None:
     async def exchange(sent: str) -> cogwork.Item:
         async with cogwork.connect(container.url) as client:

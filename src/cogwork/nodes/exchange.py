@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp091.content import decode_properties, encode_properties
 from cogwork.amqp091.errors import ProtocolError as BasicProtocolError
+from cogwork.amqp091.strings import octets_of
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.exchange import Changes, ExchangeInlet, Routes
 from cogwork.dataplane.addresses.interest import Interest
+from cogwork.dataplane.message.basic_conversion import unescaped
 from cogwork.dataplane.message.messages import Message
 from cogwork.plugin.capabilities import Exchanging
 from cogwork.plugin.effects import Detach
@@ -79,7 +81,8 @@ class ExchangeNode(Exchanging):
         if not quoted:
             text = f"{address!r:.200} names no exchange: {self._prefix}/NAME or .../NAME/KEY"
             raise Refused(text, Condition.INVALID_FIELD)
-        return name_in(quoted), (key.encode() if slash else None)
+        # Octets that are not UTF-8 are escaped in an address.
+        return name_in(quoted), (octets_of(unescaped(key)) if slash else None)
 
     def entry(self, address: str) -> AddressEntry:
         """Return where messages to an exchange come in.

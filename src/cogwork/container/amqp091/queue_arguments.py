@@ -6,10 +6,12 @@ work, and refused where a client would count on what it says (406).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.types import Float32, Int8, Int16, Int64, Timestamp, UInt8, UInt16, UInt32
+from cogwork.dataplane.message.basic_conversion import escaped, unescaped
 from cogwork.plugin.queue_options import BYTES_MAX, COUNT_MAX, PRIORITIES
 
 if TYPE_CHECKING:
@@ -203,7 +205,10 @@ def options_of(arguments: Table, place: str) -> dict[str, Any]:
 
 def _dead_letter_address(arguments: Table, place: str) -> str | None:
     """Return the address that dead letters go to; None where they are dropped."""
-    exchange, key = (arguments.get(f"x-dead-letter-{each}") for each in ("exchange", "routing-key"))
+    exchange, key = (
+        cast("str | None", arguments.get(f"x-dead-letter-{each}"))
+        for each in ("exchange", "routing-key")
+    )
     if exchange is None:
         if key is not None:
             reason = "routing_key_but_no_dlx_defined"
@@ -213,8 +218,10 @@ def _dead_letter_address(arguments: Table, place: str) -> str | None:
         if not key:
             reason = "the default exchange needs an x-dead-letter-routing-key here"
             raise _invalid("x-dead-letter-exchange", place, reason)
-        return f"queue/{key}"
-    return f"exchange/{exchange}" if key is None else f"exchange/{exchange}/{key}"
+        return f"queue/{escaped(key)}"
+    # An address is UTF-8, these may be any octets; and the name may have a slash in it.
+    quoted = escaped(exchange).replace("%", "%25").replace("/", "%2F")
+    return f"exchange/{quoted}" if key is None else f"exchange/{quoted}/{escaped(key)}"
 
 
 def _invalid(name: str, place: str, reason: str) -> ProtocolError:
@@ -248,12 +255,12 @@ def arguments_of(options: Mapping[str, Any]) -> Table:
 def _dead_letter_arguments(address: str | None) -> Table:
     kind, _, name = (address or "").partition("/")
     if kind == "queue":
-        return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name}
+        return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": unescaped(name)}
     if kind != "exchange":
         return {}
     exchange, slash, key = name.partition("/")
-    found: Table = {"x-dead-letter-exchange": exchange}
-    return {**found, "x-dead-letter-routing-key": key} if slash else found
+    found: Table = {"x-dead-letter-exchange": unescaped(unquote(exchange))}
+    return {**found, "x-dead-letter-routing-key": unescaped(key)} if slash else found
 
 
 def check_equal(received: Table, current: Table, place: str) -> None:
