@@ -22,6 +22,7 @@ from cogwork.container.amqp091.reply_to import (
     entry_of_reply,
     with_reply_address,
 )
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,9 +93,14 @@ def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) 
         consumer = consumer_of_replies(channel, tag, no_ack=method.no_ack)
     else:
         consumer = _consumer_of(channel, method, tag)
+    channel.connection.count_consumer()
     if not method.nowait:  # before anything is delivered
         channel.reply(m.BasicConsumeOk(consumer_tag=tag))
-    consumer.join()
+    try:
+        consumer.join()
+    except Refused:
+        channel.connection.count_no_consumer()
+        raise
 
 
 def _consumer_of(channel: Channel, method: m.BasicConsume, tag: str) -> Consumer:

@@ -249,6 +249,18 @@ class BasicConnection:
         elif isinstance(method, m.ChannelClose):  # it crossed this side's
             self.send(number, m.ChannelCloseOk())
 
+    def count_consumer(self) -> None:
+        """Count one more consumer.
+
+        Raises:
+            ProtocolError: It is one too many.
+        """
+        self.host.on_consumer(self)
+
+    def count_no_consumer(self) -> None:
+        """Count one less."""
+        self.host.on_consumer_ended(self)
+
     def take_later(self, number: int, method: Method, content: Content | None) -> None:
         """Take a command that had to wait for another one of its channel."""
         self._take(Received(number, Command(method, content)))

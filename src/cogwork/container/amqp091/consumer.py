@@ -95,6 +95,7 @@ class Consumer:
         if not self.is_attached:
             return
         self.is_attached = False
+        self.channel.connection.count_no_consumer()
         del self.channel.consumers[self.tag]
         if self.is_active:
             self.queue.node.unsubscribe(self._subscription)

@@ -60,6 +60,16 @@ class BasicHost(Protocol):
     def on_channel_ended(self, connection: BasicConnection) -> None:
         """Count one less."""
 
+    def on_consumer(self, connection: BasicConnection) -> None:
+        """Count one more consumer.
+
+        Raises:
+            ProtocolError: It is one too many.
+        """
+
+    def on_consumer_ended(self, connection: BasicConnection) -> None:
+        """Count one less."""
+
     def on_closed(self, connection: BasicConnection, error: AmqpError | None) -> None:
         """Forget the connection."""
 

@@ -49,6 +49,16 @@ class ChannelOwner(Peer, Protocol):
     def note_publish(self) -> None:
         """Take note that the client publishes."""
 
+    def count_consumer(self) -> None:
+        """Count one more consumer.
+
+        Raises:
+            ProtocolError: It is one too many.
+        """
+
+    def count_no_consumer(self) -> None:
+        """Count one less."""
+
     def take_later(self, number: int, method: Method, content: Content | None) -> None:
         """Take a command that had to wait for another one of its channel."""
 

@@ -190,6 +190,22 @@ class BasicPeers:
             client.sessions -= 1
             self._peers.sessions.give_back(client.shares)
 
+    def on_consumer(self, connection: BasicConnection) -> None:
+        """Count one more consumer.
+
+        Raises:
+            ProtocolError: It is one too many.
+        """
+        shares = connection.client.shares
+        excess = self._peers.links.excess(shares)
+        if excess is not None:
+            raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"cannot consume: {excess}")
+        self._peers.links.take(shares)
+
+    def on_consumer_ended(self, connection: BasicConnection) -> None:
+        """Count one less."""
+        self._peers.links.give_back(connection.client.shares)
+
     def on_closed(self, connection: BasicConnection, error: AmqpError | None) -> None:
         """Forget the connection."""
         self.queues_of(connection.client.vhost).end_connection(connection)

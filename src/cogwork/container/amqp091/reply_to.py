@@ -87,6 +87,7 @@ class ReplyConsumer:
         """Take no more."""
         if self.is_attached:
             self.is_attached = False
+            self._channel.connection.count_no_consumer()
             del self._channel.consumers[self.tag]
             self._channel.replies = None
             if self._queue is not None:
