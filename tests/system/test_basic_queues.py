@@ -285,3 +285,17 @@ def test_one_active_consumer_gets_all_until_it_goes(container: Served) -> None:
         channel.basic_publish("", "single", b"x")
         connection.process_data_events(0.3)
         assert got == ["one"] * 3 + ["two"]
+
+
+def test_a_connection_has_so_many_consumers(tmp_path: Path) -> None:
+    limits = "[limits]\nlinks_per_connection = 3\n"
+    with served(tmp_path, limits) as container, basic_connection(container) as connection:
+        for _ in range(2):  # those of a channel that has closed count no longer
+            channel = connection.channel()
+            channel.queue_declare("taken", exclusive=True)
+            for _ in range(3):
+                channel.basic_consume("taken", print)
+            other = connection.channel()
+            with pytest.raises(ChannelClosedByBroker, match=r"406.*links_per_connection = 3"):
+                other.basic_consume("taken", print)
+            channel.close()
