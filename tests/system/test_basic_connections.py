@@ -6,6 +6,8 @@ import json
 import signal
 import socket
 import ssl
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pika
@@ -249,3 +251,41 @@ def test_what_a_reload_takes_back_ends_connections(tmp_path: Path) -> None:
         container.process.send_signal(signal.SIGHUP)
         with pytest.raises(ConnectionClosedByBroker, match=r"ACCESS_REFUSED|CONNECTION_FORCED"):
             jo.process_data_events(10)
+
+
+def test_publishers_are_told_that_memory_is_short_and_consumers_go_on(tmp_path: Path) -> None:
+    with served(tmp_path) as container:
+        told: list[str] = []
+        connection = connected(container, heartbeat=1)
+        connection.add_on_connection_blocked_callback(
+            lambda _connection, frame: told.append(frame.method.reason)
+        )
+        connection.add_on_connection_unblocked_callback(lambda *_: told.append("go on"))
+        channel = connection.channel()
+        channel.queue_declare("q")
+        channel.basic_publish("", "q", b"before")
+        assert channel.queue_declare("q", passive=True).method.message_count == 1
+        file = tmp_path / "cogwork.toml"
+        calm = file.read_text()
+        file.write_text(calm + "\n[limits]\nmemory_watermark = 0.0001\n")
+        container.process.send_signal(signal.SIGHUP)
+        waited(connection, told, ["low on memory"])
+        channel.basic_publish("", "q", b"meanwhile")
+        with closing(connected(container)) as other:
+            taker = other.channel()
+            assert taker.basic_get("q", auto_ack=True)[2] == b"before"
+            connection.process_data_events(4)  # longer than its heartbeats are borne to be missed
+            assert taker.basic_get("q", auto_ack=True)[2] is None
+            file.write_text(calm)
+            container.process.send_signal(signal.SIGHUP)
+            waited(connection, told, ["low on memory", "go on"])
+            channel.queue_declare("q", passive=True)
+            assert taker.basic_get("q", auto_ack=True)[2] == b"meanwhile"
+        connection.close()
+
+
+def waited(connection: pika.BlockingConnection, told: list[str], expected: list[str]) -> None:
+    deadline_s = time.monotonic() + 10
+    while told != expected and time.monotonic() < deadline_s:
+        connection.process_data_events(0.1)
+    assert told == expected
