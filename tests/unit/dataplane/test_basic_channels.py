@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from basic_client import ACCEPTED, REJECTED, RELEASED, BasicClient
+from kept_queues import KeptQueue
 from stored_queue import Queue
 from text_messages import texts
 
@@ -337,4 +338,21 @@ def test_many_unacknowledged_ones_are_all_known(queue: Queue, client: BasicClien
         client.wire.take_output()
     assert client.channel.unsettled == 1
     assert client.settle(1) == 1
+    assert queue.store.depth == 0
+
+
+def test_an_acknowledgement_that_is_awaited_holds_what_is_said_behind_it() -> None:
+    queue = KeptQueue()
+    client = BasicClient(queue.core)
+    client.publish(queue.entry, b"a", properties=PERSISTENT)
+    queue.commit()
+    client.consume(queue.store)
+    queue.commit()
+    assert len(client.take()) == 1
+    assert client.channel.acknowledge(1, False, ACCEPTED, is_awaited=True) == 1
+    client.wire.write(b"commit-ok")
+    queue.core.flush()
+    assert client.wire.sendable_bytes == 0
+    queue.commit()
+    assert client.wire.take_output() == b"commit-ok"
     assert queue.store.depth == 0

@@ -200,7 +200,9 @@ def apply_settlement(channel: Channel, settlement: Settlement) -> None:
     if outcome is None:
         count = channel.end.requeue(tag, is_multiple)
     else:
-        count = channel.end.acknowledge(tag, is_multiple, outcome)
+        # What a commit has acknowledged is durable when it is answered.
+        is_awaited = channel.publishing.is_committing
+        count = channel.end.acknowledge(tag, is_multiple, outcome, is_awaited=is_awaited)
     if not count and not (is_multiple and tag == 0):
         raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
 

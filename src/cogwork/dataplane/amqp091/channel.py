@@ -711,7 +711,15 @@ class BasicChannel:
         self.wake()
         return 21
 
-    def acknowledge(self, delivery_tag: int, multiple: bool, code: int, state: bytes = None) -> int:
+    def acknowledge(
+        self,
+        delivery_tag: int,
+        multiple: bool,
+        code: int,
+        state: bytes = None,
+        *,
+        is_awaited: bool = False,
+    ) -> int:
         """Settle what was delivered, and let consumers have more.
 
         Args:
@@ -719,6 +727,7 @@ class BasicChannel:
             multiple: Whether all before it are settled too; with the tag 0 all there are.
             code: The outcome's descriptor code.
             state: The outcome encoded, where it says more than its code.
+            is_awaited: Whether what is written to the client from now on waits until it is durable.
 
         Returns:
             How many; 0 where the tag is not known.
@@ -726,6 +735,7 @@ class BasicChannel:
         verdict: Verdict
         count: int64_t
         fill_verdict(cython.address(verdict), code, state)
+        verdict.settled = not is_awaited
         if not multiple:
             count = self.settle_one(delivery_tag, cython.address(verdict))
         elif delivery_tag == 0:
