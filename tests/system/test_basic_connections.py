@@ -161,7 +161,9 @@ def test_heartbeats_keep_a_quiet_connection_and_end_a_silent_one(container: Serv
     silent = connected(container, heartbeat=1)  # nobody has it send anything
     assert len(of_basic(container)) == 1
     within(10, lambda: not of_basic(container), "the silent one is given up")
-    assert silent.is_open
+    assert silent.is_open  # it has not looked
+    with pytest.raises(AMQPConnectionError):
+        silent.process_data_events(5)
 
 
 def of_basic(container: Served) -> list[dict[str, Any]]:
