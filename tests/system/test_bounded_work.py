@@ -264,7 +264,7 @@ def test_who_comes_late_does_not_wait_for_all_that_another_source_has_sent(
     running: Stalls,
 ) -> None:
     """What is left to later turns is left to each source by itself."""
-    crowd, count = 30, 300
+    crowd, count = 30, 900
 
     def attached() -> int:
         return sum(link.name.startswith("r") for link in list(running.container.links.values()))
