@@ -30,8 +30,12 @@ def test_the_pattern_that_says_most_holds(patterns: set[str], address: str) -> N
     table = AddressTable(AddressRule(pattern=each) for each in patterns)
     fitting = [each for each in patterns if takes(each.split("."), address_words(address))]
     found = table.resolve(address).pattern
-    best = max(fitting, key=lambda each: _specificity(tuple(each.split("."))), default=None)
-    assert found == best
+    if found is None:
+        assert not fitting
+        return
+    assert found in fitting
+    said = {each: _specificity(tuple(each.split("."))) for each in fitting}
+    assert said[found] == max(said.values())  # several may say as much
 
 
 @given(st.sets(NAMES, max_size=8), NAMES)
