@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
@@ -69,8 +71,8 @@ def test_a_malformed_response_is_an_error_of_the_client(said: ConnectionStartOk)
         init_of(said, LOOPBACK, has_guest=False)
 
 
-def content(**properties: object) -> Content:
-    return Content.of(BasicProperties(**properties), b"")  # type: ignore[arg-type]  # of any kind
+def content(**properties: Any) -> Content:
+    return Content.of(BasicProperties(**properties), b"")
 
 
 def test_a_user_signs_with_its_own_name() -> None:
