@@ -100,6 +100,11 @@ class Connection:
         """The numbers of the channels that are in use."""
         return frozenset(self._channels)
 
+    def is_closed_by_peer(self, number: int) -> bool:
+        """Return whether the peer has closed a channel, and waits for the answer."""
+        channel = self._channels.get(number)
+        return channel is not None and channel.state is ChannelState.CLOSE_RECEIVED
+
     # -- receiving
 
     def receive(self, octets: bytes) -> Iterator[Received | Failure]:

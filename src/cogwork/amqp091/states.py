@@ -153,6 +153,7 @@ CHANNEL: Final[Mapping[tuple[ChannelState, Direction, type[Method] | None], Chan
     (_H.CLOSE_SENT, _RECEIVED, ChannelCloseOk): _H.CLOSED,
     (_H.CLOSE_CROSSED, _SENT, ChannelCloseOk): _H.CLOSE_SENT,
     (_H.CLOSE_CROSSED, _RECEIVED, ChannelCloseOk): _H.CLOSE_RECEIVED,
+    (_H.CLOSE_RECEIVED, _SENT, None): _H.CLOSE_RECEIVED,
     (_H.CLOSE_RECEIVED, _SENT, ChannelCloseOk): _H.CLOSED,
 }
 """None stands for all other methods, flow among them; a client need not wait for open-ok."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.channel import Channel, Work
     from cogwork.container.amqp091.publishing import Settlement
     from cogwork.container.amqp091.queues import DeclaredQueue
 
@@ -218,7 +218,7 @@ def recover(
         channel.reply(m.BasicRecoverOk())
 
 
-HANDLERS: dict[type[Method], Callable[..., None]] = {
+HANDLERS: dict[type[Method], Callable[..., Work | None]] = {
     m.BasicPublish: publish,
     m.BasicQos: qos,
     m.BasicConsume: consume,

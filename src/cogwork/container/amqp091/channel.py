@@ -1,25 +1,31 @@
 """One channel: its consumers, what it publishes, and the order of its answers (AMQP 0-9-1 §1.5).
 
 Theory of operation. A method goes to its function by a table (`handlers`). Most are done at once. A
-commit waits until all that it has published is answered for, and a declaration for the turn of a
-source address that makes too many queues. What the client sends meanwhile waits behind it, so that
-a channel's answers come in the order of its questions, and no other channel waits.
+commit waits until all that it has published is answered for. A function that has to wait for
+something else returns a coroutine, which runs in a task: for the turn of a source address that
+makes too many queues, say, or for another container. What the client sends meanwhile waits behind
+it, so that a channel's answers come in the order of its questions, and no other channel waits: but
+for a client that sends so much that it is not read for a while. A channel that ends cancels it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.methods import BasicCancel
-from cogwork.container.amqp091.faults import ACCESS, shown_vhost
+from cogwork.container.amqp091.faults import ACCESS, refusal_of, shown_vhost
 from cogwork.container.amqp091.properties import has_capability
 from cogwork.container.amqp091.publishing import Publishing
 from cogwork.dataplane.amqp091.channel import BasicChannel
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
     from cogwork.config.settings import Right
@@ -30,7 +36,13 @@ if TYPE_CHECKING:
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.vhost.virtual_host import VirtualHost
 
+    Work = Coroutine[object, object, None]
+    """What a method's function returns that has to wait."""
+
 __all__ = ("Channel",)
+
+LATER_MAX = 1_000
+"""So many commands wait on a channel; the client is not read while there are more."""
 
 
 class Channel:
@@ -59,7 +71,8 @@ class Channel:
         self.queue = ""
         self.prefetch = 0
         self._later: deque[tuple[Method, Content | None]] = deque()
-        self._is_closed = self._is_paused = self._has_turn = False
+        self._work: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     @property
     def client(self) -> ClientContext:
@@ -94,39 +107,58 @@ class Channel:
     @property
     def is_waiting(self) -> bool:
         """Whether what comes has to wait."""
-        return self.publishing.is_committing or self._is_paused
+        return self.publishing.is_committing or self._work is not None
 
     def put_off(self, method: Method, content: Content | None) -> None:
         """Keep a command until what is waited for is over."""
         self._later.append((method, content))
+        if len(self._later) == LATER_MAX:
+            self.connection.hold_reading(self.number, True)
 
     def go_on(self) -> None:
         """Take what has come while something was waited for."""
         while self._later and not self.is_waiting:
             self.connection.take_later(self.number, *self._later.popleft())
+        if len(self._later) < LATER_MAX:
+            self.connection.hold_reading(self.number, False)
+        self.connection.note_idle()
 
-    def waits_for_turn(self, method: Method) -> bool:
-        """Have a method done when it may make a queue; tell whether it has to wait for that.
+    def wait_for(self, work: Work, method: Method) -> None:
+        """Have what is to be done for a method done, and all that comes meanwhile after it.
+
+        Args:
+            work: What is to be done; it may raise `ProtocolError` and `Refused`.
+            method: The method.
+        """
+        self.end.is_direct = False
+        self._work = asyncio.get_running_loop().create_task(work)
+        self._work.add_done_callback(partial(self._end_work, method))
+
+    def _end_work(self, method: Method, work: asyncio.Task[None]) -> None:
+        error = None if work.cancelled() else work.exception()
+        self._work = None
+        if self._is_closed:
+            return
+        if isinstance(error, Refused):
+            error = refusal_of(error)
+        if isinstance(error, ProtocolError):
+            self.fail(error.of_method(method.CLASS_ID, method.METHOD_ID))
+        elif error is not None:
+            self.connection.on_fault(error)
+        else:
+            self.end.is_direct = not self.publishing.is_transactional
+            self.go_on()
+        self.connection.flush()
+
+    async def take_turn(self) -> None:
+        """Wait until the client may make one more queue.
 
         Raises:
             Refused: Too many wait already.
         """
-        wait_s = 0.0 if self._has_turn else self.vhost.shares.wait_s(self.client.makers)
-        self._has_turn = False
+        wait_s = self.vhost.shares.wait_s(self.client.makers)
         if wait_s:
-            self._is_paused, self.end.is_direct = True, False
-            asyncio.get_running_loop().call_later(wait_s, self._take_turn, method)
-        return bool(wait_s)
-
-    def _take_turn(self, method: Method) -> None:
-        if self._is_closed:
-            return
-        self._is_paused, self._has_turn = False, True
-        self.connection.take_later(self.number, method, None)
-        if not self._is_closed:
-            self.end.is_direct = not self.publishing.is_transactional
-            self.go_on()
-        self.connection.flush()
+            await asyncio.sleep(wait_s)
 
     def reply(self, method: Method, content: Content | None = None) -> None:
         """Send a method on this channel."""
@@ -145,6 +177,9 @@ class Channel:
         """Give up what the channel holds; what is unacknowledged goes back, marked."""
         self._is_closed, self.end.is_direct = True, False
         self._later.clear()
+        self.connection.hold_reading(self.number, False)
+        if self._work is not None:
+            self._work.cancel()
         self.publishing.close()
         self.end_consumers()
         self.end.close()

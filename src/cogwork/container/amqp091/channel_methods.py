@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.channel import Channel, Work
 
 __all__ = ("HANDLERS",)
 
@@ -65,7 +65,7 @@ def rollback(channel: Channel, _method: m.TxRollback, _content: Content | None) 
     channel.reply(m.TxRollbackOk())
 
 
-HANDLERS: dict[type[Method], Callable[..., None]] = {
+HANDLERS: dict[type[Method], Callable[..., Work | None]] = {
     m.ChannelClose: close,
     m.ChannelCloseOk: ignore,
     m.ChannelFlow: flow,

@@ -102,6 +102,7 @@ class BasicConnection:
         self._protocol = ProtocolConnection(Role.SERVER, host.limits.max_message_size_bytes)
         self._channels: dict[int, Channel] = {}
         self._mechanism = ""
+        self._close: m.ConnectionClose | None = None
         self._is_proved = False
         self._is_ended = False
 
@@ -197,12 +198,14 @@ class BasicConnection:
         self.send(0, m.ConnectionStart(server_properties=properties, mechanisms=mechanisms))
 
     def send(self, channel: int, method: Method, content: Content | None = None) -> None:
-        """Send a command.
+        """Send a command; a client that has closed its connection would not heed it.
 
         Raises:
             LocalProtocolError: It may not be sent now.
             EncodeError: It does not fit into the peer's frames.
         """
+        if channel and self._close is not None:
+            return
         out = bytearray()
         self._protocol.send(out, channel, method, content)
         self.wire.write(bytes(out))
@@ -265,6 +268,10 @@ class BasicConnection:
         """Take a command that had to wait for another one of its channel."""
         self._take(Received(number, Command(method, content)))
 
+    def hold_reading(self, number: int, is_held: bool) -> None:
+        """Read nothing while too much waits on a channel, or read again."""
+        self._pause(is_held, f"channel {number}")
+
     def fail_channel(self, number: int, error: ProtocolError) -> None:
         """Close a channel for what is not the answer to a method that has just come."""
         self.fail(Failure(number, error))
@@ -275,12 +282,19 @@ class BasicConnection:
         if channel is not None:
             channel.close()
             self.host.on_channel_ended(self)
+            self.note_idle()
 
     def fail(self, failure: Failure) -> None:
         """Close the channel, or the connection, for what the peer did wrong."""
+        if self._close is not None:
+            self.end_channel(failure.channel)
         if self.is_over:
             return
         is_hard = failure.error.is_hard or not failure.channel
+        if not is_hard and self._protocol.is_closed_by_peer(failure.channel):
+            self.end_channel(failure.channel)
+            self.send(failure.channel, m.ChannelCloseOk())
+            return
         if is_hard:
             self._end_channels()
         else:
@@ -333,6 +347,7 @@ class BasicConnection:
         if self._is_ended:
             return
         self._is_ended = True
+        self._close = None
         self._end_channels()
         self.wire.stop()
         try:
@@ -346,6 +361,16 @@ class BasicConnection:
             self.end_channel(number)
 
     def _on_close(self, method: m.ConnectionClose) -> None:
+        """Close once what was sent before is done: it may be publishes behind a declaration."""
+        self._close = method
+        self.note_idle()
+
+    def note_idle(self) -> None:
+        """Take note that a channel waits no more: a client that has closed is answered then."""
+        method = self._close
+        if method is None or any(each.is_waiting for each in self._channels.values()):
+            return
+        self._close = None
         self._end_channels()
         self.send(0, m.ConnectionCloseOk())
         text = f"closed by the client: {method.reply_code} {method.reply_text}"

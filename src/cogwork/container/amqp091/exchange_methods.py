@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.channel import Channel, Work
 
 __all__ = ("HANDLERS", "exchange_errors")
 
@@ -113,7 +113,7 @@ def _demand_both(channel: Channel, method: m.ExchangeBind | m.ExchangeUnbind) ->
     channel.demand("receive", exchanges.address(method.source))
 
 
-HANDLERS: dict[type[Method], Callable[..., None]] = {
+HANDLERS: dict[type[Method], Callable[..., Work | None]] = {
     m.ExchangeDeclare: declare,
     m.ExchangeDelete: delete,
     m.ExchangeBind: bind,

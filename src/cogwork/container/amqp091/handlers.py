@@ -1,4 +1,7 @@
-"""Which function does what a method on a channel asks for."""
+"""Which function does what a method on a channel asks for.
+
+A function that has to wait is a coroutine, or returns one: see `Channel.wait_for`.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.channel import Channel, Work
 
 __all__ = ("dispatch",)
 
-_HANDLERS: Final[Mapping[type[Method], Callable[..., None]]] = {
+_HANDLERS: Final[Mapping[type[Method], Callable[..., Work | None]]] = {
     **channel_methods.HANDLERS,
     **exchange_methods.HANDLERS,
     **queue_methods.HANDLERS,
@@ -32,12 +35,14 @@ _HANDLERS: Final[Mapping[type[Method], Callable[..., None]]] = {
 
 
 def dispatch(channel: Channel, method: Method, content: Content | None) -> None:
-    """Do what a method asks for.
+    """Do what a method asks for, or begin to.
 
     Raises:
         ProtocolError: It cannot be done.
     """
     try:
-        _HANDLERS[type(method)](channel, method, content)
+        work = _HANDLERS[type(method)](channel, method, content)
     except Refused as refused:
         raise refusal_of(refused) from None
+    if work is not None:
+        channel.wait_for(work, method)

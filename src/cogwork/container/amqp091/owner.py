@@ -62,6 +62,15 @@ class ChannelOwner(Peer, Protocol):
     def take_later(self, number: int, method: Method, content: Content | None) -> None:
         """Take a command that had to wait for another one of its channel."""
 
+    def hold_reading(self, number: int, is_held: bool) -> None:
+        """Read nothing while too much waits on a channel, or read again."""
+
+    def note_idle(self) -> None:
+        """Take note that a channel waits for nothing any more."""
+
+    def on_fault(self, error: BaseException) -> None:
+        """Something of ours failed that was done for this connection."""
+
     def fail_channel(self, number: int, error: ProtocolError) -> None:
         """Close a channel for what is not the answer to a method that has just come."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.channel import Channel, Work
     from cogwork.container.amqp091.queues import DeclaredQueue
 
 __all__ = ("HANDLERS", "name_of", "queue_named")
@@ -50,19 +50,20 @@ def name_of(channel: Channel, name: str) -> str:
     return name or channel.queue
 
 
-def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) -> None:
+def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) -> Work | None:
     """Make a queue, or look whether it is there."""
     if method.queue.startswith(REPLY_TO):
         _look_for_requester(channel, method)
-        return
-    queue: DeclaredQueue | None
-    if method.passive:
-        queue = queue_named(channel, method.queue)
-        queue.use()
+    elif method.passive:
+        _answer(channel, method, queue_named(channel, method.queue))
     else:
-        queue = _declared(channel, method)
-    if queue is None:
-        return
+        return _declare(channel, method)
+    return None
+
+
+def _answer(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> None:
+    """Tell a client of the queue that it has declared."""
+    queue.use()
     channel.queue = queue.name
     if not method.nowait:
         channel.reply(
@@ -87,8 +88,8 @@ def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
         channel.reply(m.QueueDeclareOk(queue=method.queue, message_count=0, consumer_count=1))
 
 
-def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue | None:
-    """Return the queue that a declaration makes, or finds; None where that has to wait."""
+def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
+    """Make a queue, unless it is there and the same."""
     name = method.queue or GENERATED + secrets.token_urlsafe(NAME_OCTETS)
     channel.demand("manage", address_of(name))
     traits = Traits(
@@ -97,21 +98,37 @@ def _declared(channel: Channel, method: m.QueueDeclare) -> DeclaredQueue | None:
         channel.connection if method.exclusive else None,
         method.arguments,
     )
-    queues = channel.queues
-    queue = queues.find(name)
+    queue = _equal(channel, name, traits)
     if queue is not None:
-        queues.demand_equal(queue, traits, channel.connection)
-        queue.use()
-        return queue
-    options = options_of(method.arguments, queues.place(name))
+        _answer(channel, method, queue)
+        return None
     if method.queue.startswith(RESERVED):
         raise ProtocolError(
             ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
         )
     _demand_dead_letters(channel, name, method)
-    if channel.waits_for_turn(method):
-        return None
-    return queues.declare(name, traits, options, channel.client.makers)
+    return _make(channel, method, name, traits)
+
+
+def _equal(channel: Channel, name: str, traits: Traits) -> DeclaredQueue | None:
+    """Return a queue that is there already; None where it is not.
+
+    Raises:
+        ProtocolError: It was declared otherwise (406), or is another connection's (405).
+    """
+    queue = channel.queues.find(name)
+    if queue is not None:
+        channel.queues.demand_equal(queue, traits, channel.connection)
+    return queue
+
+
+async def _make(channel: Channel, method: m.QueueDeclare, name: str, traits: Traits) -> None:
+    options = options_of(traits.arguments, channel.queues.place(name))
+    await channel.take_turn()
+    queue = _equal(channel, name, traits)  # another client may have made it meanwhile
+    if queue is None:
+        queue = channel.queues.declare(name, traits, options, channel.client.makers)
+    _answer(channel, method, queue)
 
 
 def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) -> None:
@@ -209,7 +226,7 @@ def _demand_disused(channel: Channel, queue: DeclaredQueue, method: m.QueueDelet
         raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"{place} {why}")
 
 
-HANDLERS: dict[type[Method], Callable[..., None]] = {
+HANDLERS: dict[type[Method], Callable[..., Work | None]] = {
     m.QueueDeclare: declare,
     m.QueueBind: bind,
     m.QueueUnbind: unbind,
