@@ -9,6 +9,7 @@ from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.consumer import Consumer, subscription_of
+from cogwork.container.amqp091.consumer_arguments import priority_in
 from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.published import check_properties
 from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED
@@ -108,12 +109,14 @@ def _consumer_of(channel: Channel, method: m.BasicConsume, tag: str) -> Consumer
     channel.demand("receive", address_of(name))
     queue = channel.queues.demand(name, channel.connection)
     _demand_shared(channel, queue, method)
+    priority = priority_in(method.arguments, channel.queues.place(name))
     end = channel.end.consumer(
         octets_of(tag),
         no_ack=method.no_ack,
         prefetch=channel.prefetch,
         no_local=method.no_local,
     )
+    end.priority = priority
     return Consumer(channel, tag, queue, end, is_exclusive=method.exclusive)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.types import Table
 
-__all__ = ("arguments_of", "check_equal", "options_of")
+__all__ = ("arguments_of", "check_equal", "options_of", "type_name")
 
 OVERFLOW: Final = {"drop-head": "drop-oldest", "reject-publish": "reject"}
 

@@ -6,6 +6,9 @@ from cogwork.dataplane.queue.ready cimport Cursor
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.queue.stored cimport ConsumerState
 
+# The two name each other: this one is to be known before the other is read.
+cdef class Round
+
 
 @cython.final
 cdef class Consumer:
@@ -19,6 +22,7 @@ cdef class Consumer:
     cdef bint is_active
     cdef uint32_t serial
     cdef list resumed
+    cdef Round round
     cdef Consumer next
     cdef Consumer prev
 
@@ -27,6 +31,7 @@ cdef class Consumer:
 cdef class Round:
     cdef Consumer turn
     cdef uint32_t count
+    cdef readonly int priority
     cdef int enter(self, Consumer consumer) except -1
     cdef int leave(self, Consumer consumer) except -1
     cdef Consumer next_ready(self)

@@ -18,7 +18,11 @@ class Consumer:
 
 
 class Round:
-    """The consumers that may take something, in turn."""
+    """The consumers of one priority that may take something, in turn."""
+
+    def __init__(self, priority: cython.int = 0):
+        """Start with nobody."""
+        self.priority = priority
 
     def enter(self, consumer):
         """Give a consumer the last place in the round."""

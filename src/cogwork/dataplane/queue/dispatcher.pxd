@@ -26,7 +26,11 @@ cdef class Dispatcher:
     cdef Consumer last_held
     cdef Round round
     cdef Round far
-    cdef Round _round_of(self, Consumer consumer)
+    # The rounds of all priorities, the highest first; None while no consumer has one.
+    cdef list ranked
+    cdef Round round_for(self, ConsumerEnd link, bint is_far)
+    cdef int _rank(self, Round added) except -1
+    cdef int _offer_by_rank(self, Item* item) except -1
     cdef int _offer_to(self, Round round, Item* item) except -1
     cdef int _serve_round(self, Round round) except -1
     cdef uint32_t next_serial

@@ -63,6 +63,7 @@ class Dispatcher:
         consumer.marks_received = marks_received
         consumer.is_browser = is_browser
         consumer.is_far = is_far
+        consumer.round = self.round_for(link, is_far)
         consumer.is_selective = link.selector is not None or link.no_local
         self.next_serial += 1
         consumer.serial = self.next_serial
@@ -133,7 +134,7 @@ class Dispatcher:
             return None
         if link.feeder is self.settlement:
             link.feeder = None
-        self._round_of(consumer).leave(consumer)
+        consumer.round.leave(consumer)
         self.items.groups.abandon(cython.address(consumer.state))
         self.ready.remove_cursor(cython.address(consumer.cursor))
         if consumer.is_browser:
@@ -272,8 +273,8 @@ class Dispatcher:
         if consumer.resumed:
             self.resend(consumer)
         if link.is_ready():
-            self._round_of(consumer).enter(consumer)
-            return self.serve_one(consumer)
+            consumer.round.enter(consumer)
+            return self.serve_one(consumer) if self.ranked is None else self.serve()
         return 0
 
     # -- choosing who gets what
@@ -284,7 +285,7 @@ class Dispatcher:
         if self.browsers:
             for consumer in list(self.browsers):
                 self.browse(consumer)
-        if self.round.count == 0 and self.far.count == 0:
+        if self.round.count == 0 and self.far.count == 0 and self.ranked is None:
             return 0
         if self.items.is_stirred() or is_shut(self.settlement):
             return self.settlement.schedule()
@@ -292,13 +293,46 @@ class Dispatcher:
             if item.group.holder != cython.NULL:
                 self.serve_one(cython.cast(Consumer, item.group.holder.owner))
             return 0
-        if item.state != READY or self._offer_to(self.round, item):
+        if item.state != READY:
             return 0
+        if self.ranked is not None:
+            return self._offer_by_rank(item)
+        if not self._offer_to(self.round, item):
+            self._offer_to(self.far, item)
+        return 0
+
+    def _offer_by_rank(self, item):
+        """Give a new item to a consumer of the highest priority at which one takes it."""
+        round: Round
+        for round in self.ranked:
+            if self._offer_to(round, item):
+                return 0
         self._offer_to(self.far, item)
         return 0
 
-    def _round_of(self, consumer):
-        return self.far if consumer.is_far else self.round
+    def round_for(self, link, is_far):
+        """Return the round that a consumer has its turns in."""
+        round: Round
+        if is_far:
+            return self.far
+        if link.priority == 0:
+            return self.round
+        for round in self.ranked or ():
+            if round.priority == link.priority:
+                return round
+        round = Round(link.priority)
+        self._rank(round)
+        return round
+
+    def _rank(self, added):
+        """Put a round among the others, and leave out those that nobody is in any more."""
+        consumer: Consumer
+        used: set = {self.round, added}
+        for consumer in self.consumers.values():
+            used.add(consumer.round)
+        used.discard(self.far)
+        self.ranked = sorted(used, key=_descending)
+        return 0
 
     def _offer_to(self, round, item):
         """Give a new item to the next consumer of a round that takes it; return whether one did."""
@@ -326,12 +360,17 @@ class Dispatcher:
     def serve(self):
         """Give what is ready to the consumers in turn, until none of them can take any."""
         consumer: Consumer
+        round: Round
         if is_shut(self.settlement):
             return 0
         self.items.restore()
         for consumer in list(self.browsers):
             self.browse(consumer)
-        self._serve_round(self.round)
+        if self.ranked is None:
+            self._serve_round(self.round)
+        else:
+            for round in self.ranked:
+                self._serve_round(round)
         return self._serve_round(self.far)
 
     def _serve_round(self, round):
@@ -518,6 +557,10 @@ class Dispatcher:
                 browser.link.hold_output()
             browser.link.take(cython.address(s))
         return 0
+
+
+def _descending(round: Round) -> int:
+    return -round.priority
 
 
 @cython.cfunc

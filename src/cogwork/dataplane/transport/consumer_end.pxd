@@ -14,6 +14,7 @@ cdef class ConsumerEnd(LinkEnd):
     cdef public bint keeps_format
     cdef bint offered
     cdef public uint32_t cost
+    cdef public int priority
     cdef public Terminus feeder
     cdef public bint is_federated
     cdef uint32_t spare_credit(self) except? 0xffffffff

@@ -16,6 +16,7 @@ class ConsumerEnd(LinkEnd):
         is_branch: Whether it leads to another container, not to a consumer.
         keeps_format: Whether it passes on the stored form of another protocol as it is.
         cost: Of the way to its consumers; 0 where they are this container's own.
+        priority: While it can take something, those of a lower one get nothing from the same store.
         feeder: Who hears that it can take more; None while nobody feeds it.
         is_federated: Whether its feeder hears of all credit, to let other containers use it.
     """

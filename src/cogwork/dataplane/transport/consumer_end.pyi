@@ -12,6 +12,7 @@ class ConsumerEnd(LinkEnd):
     is_branch: bool
     keeps_format: bool
     cost: int
+    priority: int
     feeder: Terminus | None
     is_federated: bool
     @property
