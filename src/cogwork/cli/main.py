@@ -83,6 +83,9 @@ COMMANDS = {
         "cogwork.cli.commands.cluster",
         "Show and recover a cluster, and change its members.",
     ),
+    "metrics": Entry(
+        "cogwork.cli.commands.metrics", "Serve metrics for Prometheus, and health checks."
+    ),
     "log": Entry("cogwork.cli.commands.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.commands.bench", "Measure the broker at URL."),
     "engine": Entry("cogwork.cli.commands.engine", "List the stream engines."),

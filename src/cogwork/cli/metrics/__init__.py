@@ -1,0 +1,1 @@
+"""A container's figures for Prometheus: read from `$management`, and served over HTTP."""
