@@ -318,3 +318,14 @@ def test_replies_come_without_a_queue(container: Served) -> None:
         client.close()
         with pytest.raises(ChannelClosedByBroker, match="404"):
             server.queue_declare(properties.reply_to, passive=True)
+
+
+def test_all_priorities_are_told_apart(container: Served) -> None:
+    with basic_channel(container) as channel:
+        channel.queue_declare("urgent", durable=True, arguments={"x-max-priority": 255})
+        for priority in (200, 9, 255, None, 10, 199, 0):
+            properties = pika.BasicProperties(priority=priority)
+            channel.basic_publish("", "urgent", b"%d" % (priority or 0), properties)
+        bodies = [int(body) for _, _, body in taken(channel, "urgent", 7, auto_ack=True)]
+        assert bodies == [255, 200, 199, 10, 9, 0, 0]
+        channel.queue_declare("urgent", durable=True, arguments={"x-max-priority": 255})

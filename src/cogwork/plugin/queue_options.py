@@ -27,8 +27,8 @@ IN_DOUBT: Literal["redeliver"] = "redeliver"
 IN_DOUBT_TIMEOUT_S = 30.0
 """A client that lost its connection has reconnected by then, or will not soon."""
 
-PRIORITIES = 10
-"""All levels that a message can name (AMQP 1.0 §3.2.1)."""
+PRIORITIES, PRIORITIES_MAX = 10, 256
+"""All levels that AMQP 1.0 has names for (§3.2.1); and all that a message can name."""
 
 DEDUPLICATION_COUNT = 100_000
 """Remembered message-ids: some 10 MB at most."""
@@ -85,7 +85,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     maximum_acquisitions: Annotated[int, Meta(ge=0, le=COUNT_MAX)] | None = None
     in_doubt: Literal["park", "redeliver"] | None = None
     in_doubt_timeout_s: Annotated[float, Meta(ge=0, lt=SECONDS_MAX)] = IN_DOUBT_TIMEOUT_S
-    priorities: Annotated[int, Meta(ge=1, le=PRIORITIES)] = PRIORITIES
+    priorities: Annotated[int, Meta(ge=1, le=PRIORITIES_MAX)] = PRIORITIES
     delay: bool = True
     ordering: Literal["none", "group-id"] = "none"
     deduplication_window_s: Seconds | None = None

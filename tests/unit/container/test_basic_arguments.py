@@ -50,7 +50,7 @@ def test_what_is_about_rabbitmqs_own_work_is_ignored() -> None:
 
 def test_priorities_are_heeded_if_somebody_asks_for_them() -> None:
     assert options_of({}, PLACE)["priorities"] == 1
-    assert options_of({"x-max-priority": 255}, PLACE)["priorities"] == 10
+    assert options_of({"x-max-priority": 255}, PLACE)["priorities"] == 256
 
 
 @pytest.mark.parametrize(

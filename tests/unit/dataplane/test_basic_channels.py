@@ -248,7 +248,7 @@ def test_priorities_are_heeded(queue: Queue, client: BasicClient) -> None:
     assert bodies(client) == ["high", "low", "none"]
 
 
-@pytest.mark.parametrize("levels", [2, 3, 6, 10])
+@pytest.mark.parametrize("levels", [2, 3, 6, 10, 11, 64, 65, 254])
 def test_levels_are_counted_from_the_lowest(levels: int) -> None:
     queue = Queue(priorities=levels)
     client = BasicClient(queue.core)

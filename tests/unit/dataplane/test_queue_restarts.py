@@ -37,7 +37,7 @@ def test_items_are_ready_in_their_old_order(queue: KeptQueue) -> None:
     assert again.restarted().texts() == ["first", "a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 10), (10, 1), (3, 10)])
+@pytest.mark.parametrize(("before", "after"), [(1, 10), (10, 1), (3, 10), (200, 3)])
 def test_items_stand_by_the_priorities_that_the_queue_has_now(before: int, after: int) -> None:
     queue = KeptQueue(priorities=before)
     queue.send("old")

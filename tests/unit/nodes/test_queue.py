@@ -154,7 +154,7 @@ def test_its_status_holds_its_options() -> None:
         ("maximum_length_policy", "explode"),
         ("in_doubt", "forget"),
         ("in_doubt_timeout_s", -1),
-        ("priorities", 11),
+        ("priorities", 257),
         ("delay", 1),
         ("ordering", "fifo"),
         ("deduplication_count", "many"),

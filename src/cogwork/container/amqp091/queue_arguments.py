@@ -125,7 +125,7 @@ def _priority(value: object) -> dict[str, Any]:
     number = _number(value)
     if number > PRIORITY_MAX:
         raise _BadValue(f"{{max_value_exceeded,{number}}}")
-    return {"priorities": min(number + 1, PRIORITIES)}
+    return {"priorities": number + 1}
 
 
 def _delivery_limit(value: object) -> dict[str, Any]:
@@ -233,8 +233,8 @@ def _invalid(name: str, place: str, reason: str) -> ProtocolError:
 def arguments_of(options: Mapping[str, Any]) -> Table:
     """Return the arguments that would make a queue of some options, as far as there are any.
 
-    What a queue has if nobody says anything is left out: so are all levels of priority, which a
-    queue of AMQP 1.0 has.
+    What a queue has if nobody says anything is left out: so are the levels of priority that a queue
+    of AMQP 1.0 has.
     """
     found: dict[str, Any] = {
         "x-max-length": options.get("maximum_length"),
@@ -245,7 +245,7 @@ def arguments_of(options: Mapping[str, Any]) -> Table:
     ttl_s, levels = options.get("ttl_s"), options.get("priorities", 1)
     tries, policy = options.get("maximum_delivery_count"), options.get("maximum_length_policy")
     found["x-message-ttl"] = None if ttl_s is None else int(ttl_s * MILLISECONDS)
-    found["x-max-priority"] = levels - 1 if 1 < levels < PRIORITIES else None
+    found["x-max-priority"] = levels - 1 if levels not in (1, PRIORITIES) else None
     found["x-delivery-limit"] = None if tries is None else tries - 1
     found["x-overflow"] = "reject-publish" if policy == OVERFLOW["reject-publish"] else None
     found |= _dead_letter_arguments(options.get("dead_letter"))

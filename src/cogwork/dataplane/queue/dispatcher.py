@@ -352,7 +352,10 @@ class Dispatcher:
             if self.suits(item, consumer):
                 self.deliver(item, consumer)
                 return 1
-            if self.ready.next_unseen(cython.address(consumer.cursor)) == item:
+            if (
+                consumer.is_selective
+                and self.ready.next_unseen(cython.address(consumer.cursor)) == item
+            ):
                 self.ready.saw(cython.address(consumer.cursor), item)
             tried += 1
         return 0

@@ -319,7 +319,7 @@ class JournalImage:
         item.expires_ms = load_u64(p + 25)
         item.due_ms = load_u64(p + 33)
         item.format = load_u32(p + 41)
-        item.priority = min(p[45], 9)
+        item.priority = p[45]
         item.ages = p[46] & AGES_MARK
         item.message = bytes_from(p + PUT_BYTES, size)
         known = self.items.get(item.number)

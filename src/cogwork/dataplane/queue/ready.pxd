@@ -1,24 +1,29 @@
 cimport cython
-from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from cogwork.dataplane.queue.chain cimport Node, link_before
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.queue.stored cimport PRIORITIES, READY, Item
+from cogwork.dataplane.queue.stored cimport PRIORITY_WORDS, READY, Item
 
 # How far a selective consumer or a browser has looked, for each priority.
 cdef struct Cursor:
-    Item* at[PRIORITIES]
-    uint64_t seen[PRIORITIES]
+    Item** at
+    uint64_t* seen
     bint rewinds
 
 
 @cython.final
 cdef class Ready:
-    cdef Node[PRIORITIES] rows
-    cdef uint16_t occupied
+    cdef Node* rows
+    cdef int levels
+    # A bit for each priority of which anything is ready.
+    cdef uint64_t[PRIORITY_WORDS] occupied
     cdef readonly uint32_t count
     cdef Cursor** cursors
     cdef uint32_t cursors_count
+    cdef int set_levels(self, int levels) except -1
+    cdef int below(self, int priority) noexcept
+    cdef bint has_any(self, int priority) noexcept
     cdef void leave(self, Item* item) noexcept
     cdef void merge(self, Item** items, uint32_t count) noexcept
     cdef Item* front(self) noexcept
@@ -37,5 +42,5 @@ cdef class Ready:
     cdef inline void _insert_before(self, Item* item, Node* following) noexcept:
         item.state = READY
         link_before(&item.node, following)
-        self.occupied |= 1 << item.priority
+        self.occupied[item.priority >> 6] |= <uint64_t>1 << (item.priority & 63)
         self.count += 1

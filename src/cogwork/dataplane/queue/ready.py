@@ -2,15 +2,19 @@
 
 Theory of operation. Ready items stand in one row for each priority, by sequence. A cursor is how far
 somebody has looked who leaves items where they are: it pins the last item that it saw, and moves
-back by one when that leaves. Where an item comes back to its old place, cursors of such as look for
+back by one when that leaves. A bit for each priority says whether anything is ready there: so few
+levels cost what one does, and 256 are four words. Where an item comes back to its old place, cursors of such as look for
 what suits them move back before it; those of browsers, which saw it, do not.
 """
 
 import cython
 from cython.cimports.cogwork.dataplane.queue.chain import clear, is_empty, unlink
-from cython.cimports.libc.stdlib import free, realloc
+from cython.cimports.cogwork.dataplane.queue.stored import PRIORITIES_MAX, PRIORITY_WORDS
+from cython.cimports.libc.stdlib import calloc, free, malloc, realloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+ALL = cython.declare(uint64_t, 0xFFFFFFFFFFFFFFFF)
 
 
 class Ready:
@@ -21,12 +25,44 @@ class Ready:
     """
 
     def __cinit__(self):
-        priority: cython.int
-        for priority in range(PRIORITIES):
-            clear(cython.address(self.rows[priority]))
+        self.set_levels(1)
 
     def __dealloc__(self):
         free(self.cursors)
+        free(self.rows)
+
+    def set_levels(self, levels):
+        """Tell so many priorities apart; while nothing is ready, and nobody looks."""
+        priority: cython.int
+        rows: cython.pointer(Node) = cython.cast(
+            cython.pointer(Node), malloc(levels * cython.sizeof(Node))
+        )
+        if rows == cython.NULL:
+            raise MemoryError("no room for a queue's priorities")
+        for priority in range(levels):
+            clear(cython.address(rows[priority]))
+        free(self.rows)
+        self.rows = rows
+        self.levels = levels
+        return 0
+
+    def below(self, priority):
+        """Return the highest priority below one at which anything is ready; -1 if there is none."""
+        word: cython.int = (priority - 1) >> 6
+        bits: uint64_t
+        if priority <= 0:
+            return -1
+        bits = self.occupied[word] & (ALL >> (63 - ((priority - 1) & 63)))
+        while bits == 0:
+            if word == 0:
+                return -1
+            word -= 1
+            bits = self.occupied[word]
+        return (word << 6) + 63 - leading_zeros(bits)
+
+    def has_any(self, priority):
+        """Return whether anything of a priority is ready."""
+        return (self.occupied[priority >> 6] >> (priority & 63)) & 1
 
     def _insert(self, item, following):
         """Put an item back before `following`, and let those who look only forward see it."""
@@ -63,7 +99,7 @@ class Ready:
             item.pins = 0
         unlink(cython.address(item.node))
         if is_empty(cython.address(self.rows[item.priority])):
-            self.occupied &= ~(1 << item.priority)
+            self.occupied[item.priority >> 6] &= ~(cython.cast(uint64_t, 1) << (item.priority & 63))
         self.count -= 1
 
     def merge(self, items, count):
@@ -71,14 +107,14 @@ class Ready:
         at: uint32_t
         priority: cython.int
         item: cython.pointer(Item)
-        hints: cython.pointer(Node)[PRIORITIES]
-        for priority in range(PRIORITIES):
+        hints: cython.pointer(Node)[PRIORITIES_MAX]
+        for priority in range(self.levels):
             hints[priority] = self.rows[priority].next
         for at in range(count):
             item = items[at]
             priority = item.priority
             if (
-                self.occupied & (1 << priority)
+                self.has_any(priority)
                 and cython.cast(cython.pointer(Item), self.rows[priority].prev).sequence
                 < item.sequence
             ):
@@ -92,21 +128,22 @@ class Ready:
 
     def front(self):
         """Return the first ready item of the highest priority; NULL where none is ready."""
-        priority: cython.int = PRIORITIES
-        if self.occupied == 0:
+        priority: cython.int = 0
+        if self.count == 0:
             return cython.NULL
-        while priority > 0:
-            priority -= 1
-            if self.occupied & (1 << priority):
-                break
+        if self.levels > 1:
+            priority = self.below(self.levels)
         return cython.cast(cython.pointer(Item), self.rows[priority].next)
 
     def oldest(self):
         """Return the first ready item of the lowest priority; NULL where none is ready."""
-        priority: cython.int
-        for priority in range(PRIORITIES):
-            if self.occupied & (1 << priority):
-                return cython.cast(cython.pointer(Item), self.rows[priority].next)
+        word: cython.int
+        for word in range(PRIORITY_WORDS):
+            if self.occupied[word]:
+                return cython.cast(
+                    cython.pointer(Item),
+                    self.rows[(word << 6) + trailing_zeros(self.occupied[word])].next,
+                )
         return cython.NULL
 
     def after(self, item):
@@ -114,11 +151,10 @@ class Ready:
         priority: cython.int = item.priority
         if item.node.next != cython.address(self.rows[priority]):
             return cython.cast(cython.pointer(Item), item.node.next)
-        while priority > 0:
-            priority -= 1
-            if self.occupied & (1 << priority):
-                return cython.cast(cython.pointer(Item), self.rows[priority].next)
-        return cython.NULL
+        priority = self.below(priority)
+        if priority < 0:
+            return cython.NULL
+        return cython.cast(cython.pointer(Item), self.rows[priority].next)
 
     # -- cursors
 
@@ -131,6 +167,14 @@ class Ready:
         if grown == cython.NULL:
             raise MemoryError("no room for more selective consumers")
         self.cursors = grown
+        cursor.at = cython.cast(
+            cython.pointer(cython.pointer(Item)),
+            calloc(self.levels, cython.sizeof(cython.pointer(Item)) + cython.sizeof(uint64_t)),
+        )
+        if cursor.at == cython.NULL:
+            raise MemoryError("no room for more selective consumers")
+        # Items and sequences are of one size: the second half is what it has seen.
+        cursor.seen = cython.cast(cython.pointer(uint64_t), cursor.at + self.levels)
         self.cursors[self.cursors_count] = cursor
         self.cursors_count += 1
         return 0
@@ -141,22 +185,20 @@ class Ready:
         for at in range(self.cursors_count):
             if self.cursors[at] != cursor:
                 continue
-            for priority in range(PRIORITIES):
+            for priority in range(self.levels):
                 if cursor.at[priority] != cython.NULL:
                     cursor.at[priority].pins -= 1
-                    cursor.at[priority] = cython.NULL
+            free(cursor.at)
+            cursor.at = cython.NULL
             self.cursors_count -= 1
             self.cursors[at] = self.cursors[self.cursors_count]
             return
 
     def next_unseen(self, cursor):
         """Return the first ready item that a cursor has not passed; NULL where it saw all."""
-        priority: cython.int = PRIORITIES
+        priority: cython.int = self.below(self.levels)
         node: cython.pointer(Node)
-        while priority > 0:
-            priority -= 1
-            if not self.occupied & (1 << priority):
-                continue
+        while priority >= 0:
             node = self.rows[priority].next
             if cursor.at[priority] != cython.NULL:
                 node = cursor.at[priority].node.next
@@ -167,6 +209,7 @@ class Ready:
                 ):
                     return cython.cast(cython.pointer(Item), node)
                 node = node.next
+            priority = self.below(priority)
         return cython.NULL
 
     def saw(self, cursor, item):
@@ -176,3 +219,26 @@ class Ready:
         cursor.at[item.priority] = item
         cursor.seen[item.priority] = item.sequence
         item.pins += 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def leading_zeros(bits: uint64_t) -> cython.int:
+    """Count the zeros above the highest bit; there is one."""
+    count: cython.int = 0
+    width: cython.int = 32
+    while width:
+        if bits >> (64 - width) == 0:
+            count += width
+            bits <<= width
+        width >>= 1
+    return count
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def trailing_zeros(bits: uint64_t) -> cython.int:
+    """Count the zeros below the lowest bit; there is one."""
+    return 63 - leading_zeros(bits & (~bits + 1))

@@ -140,7 +140,7 @@ class Restoration:
         store.items.depth += 1
         store.items.size_bytes += item.size
         item.format = kept.format
-        item.priority = kept.priority
+        item.priority = min(kept.priority, store.level_of(255, BASIC_FORMAT))
         item.attempt = 1 if kept.is_out and kept.attempt == 0 else kept.attempt
         item.failures = kept.failures
         item.acquisitions = kept.acquisitions

@@ -35,7 +35,7 @@ from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import (
 from cython.cimports.cogwork.dataplane.queue.item_history import is_over, restore_history
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.queue.state import is_choked, is_full, is_shut
-from cython.cimports.cogwork.dataplane.queue.stored import AGES
+from cython.cimports.cogwork.dataplane.queue.stored import AGES, PRIORITIES_MAX
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
@@ -116,7 +116,7 @@ class Store(Settlement):
         Args:
             core: The core it belongs to.
             shard: Its number among the stores of its queue.
-            priorities: Levels told apart, 1 to 10.
+            priorities: Levels told apart, 1 to 256.
             delays: Whether a message may ask to be delivered later.
             is_ordered: Whether each group-id goes to one consumer at a time.
             deduplication_window_s: How long a message-id is remembered; 0 remembers none.
@@ -127,6 +127,7 @@ class Store(Settlement):
         )
         Settlement.__init__(self, core)
         self.shard = shard
+        self.items.ready.set_levels(priorities)
         self.dispatcher = Dispatcher(self, shard)
 
     def reopen(self) -> None:
@@ -182,9 +183,9 @@ class Store(Settlement):
     def _set_levels(self, priorities: int):
         """Map priorities to levels, with the default in the middle (AMQP 1.0 §3.2.1)."""
         priority: cython.int
-        lowest: cython.int = 5 - (priorities + 1) // 2
-        if not 1 <= priorities <= 10:
-            raise ValueError(f"{priorities} priorities; 1 to 10 are possible")
+        lowest: cython.int = max(0, 5 - (priorities + 1) // 2)
+        if not 1 <= priorities <= PRIORITIES_MAX:
+            raise ValueError(f"{priorities} priorities; 1 to {PRIORITIES_MAX} are possible")
         for priority in range(256):
             self.levels[priority] = max(0, min(priority - lowest, priorities - 1))
 

@@ -4,8 +4,10 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.queue.chain cimport Node
 
+# A queue tells so many priorities apart at most, and so many words have a bit for each.
 cdef enum:
-    PRIORITIES = 10
+    PRIORITIES_MAX = 256
+    PRIORITY_WORDS = 4
 
 # Where an item stands.
 cdef enum:
