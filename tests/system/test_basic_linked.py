@@ -104,6 +104,7 @@ def test_a_consumer_of_0_9_1_gets_items_from_elsewhere(
         ):
             assert method is not None, f"{len(bodies)} came"
             assert (method.routing_key, properties.headers) == ("shared", PROPERTIES.headers)
+            assert not method.redelivered
             bodies.append(int(body))
             if manner != "auto-ack":
                 channel.basic_ack(method.delivery_tag)

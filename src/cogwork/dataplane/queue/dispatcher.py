@@ -25,6 +25,7 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP
 from cython.cimports.cogwork.dataplane.transport.consumer_end import must_wait
+from cython.cimports.cogwork.dataplane.transport.shipment import ACQUIRED_BEFORE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -518,6 +519,8 @@ class Dispatcher:
         store_u32(tag + 4, item.birth)
         store_u32(tag + 8, item.slot)
         store_u32(tag + 12, item.attempt)
+        if s.acquired and consumer.link.marks_acquired:
+            s.format |= ACQUIRED_BEFORE
         self.sent += 1
         if self.settlement.journal is not None and (
             not self.settlement.delivers_ahead

@@ -14,7 +14,11 @@ from cython.cimports.cogwork.dataplane.addresses.entry import AddressEntry
 from cython.cimports.cogwork.dataplane.addresses.holding import CLOSEST
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from
 from cython.cimports.cogwork.dataplane.transport.session_end import Session
-from cython.cimports.cogwork.dataplane.transport.shipment import NOWHERE, RELEASED
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACQUIRED_BEFORE,
+    NOWHERE,
+    RELEASED,
+)
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -60,6 +64,8 @@ class UpstreamLink(IncomingLink):
 
     def take(self, s):
         """Give an item to the consumer, or back."""
+        s.acquired = s.format & ACQUIRED_BEFORE != 0
+        s.format &= ~ACQUIRED_BEFORE
         consumer: ConsumerEnd = self.federated.consumer
         if self.federated.expected and self.federated.resume(
             self, s, bytes_from(s.tag, s.tag_size)

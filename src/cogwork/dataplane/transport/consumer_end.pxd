@@ -12,6 +12,7 @@ cdef class ConsumerEnd(LinkEnd):
     cdef readonly bint presettles
     cdef public bint is_branch
     cdef public bint keeps_format
+    cdef public bint marks_acquired
     cdef bint offered
     cdef public uint32_t cost
     cdef public int priority

@@ -15,6 +15,8 @@ class ConsumerEnd(LinkEnd):
         presettles: Whether every delivery is settled as it is sent.
         is_branch: Whether it leads to another container, not to a consumer.
         keeps_format: Whether it passes on the stored form of another protocol as it is.
+        marks_acquired: Whether the lowest bit of the message-format says that a consumer was given
+            the message before: the stored form of another protocol has no header to say so.
         cost: Of the way to its consumers; 0 where they are this container's own.
         priority: While it can take something, those of a lower one get nothing from the same store.
         feeder: Who hears that it can take more; None while nobody feeds it.

@@ -11,6 +11,7 @@ class ConsumerEnd(LinkEnd):
     no_local: bool
     is_branch: bool
     keeps_format: bool
+    marks_acquired: bool
     cost: int
     priority: int
     feeder: Terminus | None

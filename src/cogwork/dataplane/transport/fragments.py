@@ -142,6 +142,7 @@ class FragmentingEnd(CreditingEnd):
         s.size = 0
         s.format = t.message_format
         s.settled = self.current_settled
+        s.acquired = False
         s.source_index = self.index
         s.source_generation = self.generation
         s.token = self.current_id

@@ -75,6 +75,7 @@ class IncomingLink(FragmentingEnd):
         s.size = t.payload_size
         s.format = t.message_format
         s.settled = t.settled
+        s.acquired = False
         s.source_index = self.index
         s.source_generation = self.generation
         s.token = t.delivery_id
@@ -172,6 +173,7 @@ class IncomingLink(FragmentingEnd):
         entry: AddressEntry = self.entry
         s.format = 0
         s.settled = settled
+        s.acquired = False
         s.source_index = self.index
         s.source_generation = self.generation
         s.tag = cython.NULL

@@ -14,6 +14,8 @@ cdef extern from *:
 cdef enum:
     # The most deliveries that are handed on together.
     RUN_MAX = 256
+    # The bit of a message-format that says between containers that a message was acquired before.
+    ACQUIRED_BEFORE = 1
     # An outcome's descriptor code; LOST where the link went before one came.
     LOST = 0x01
     RECEIVED = 0x23
