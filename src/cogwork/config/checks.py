@@ -425,11 +425,18 @@ def _address(address: Address) -> Iterator[Problem]:
     if address.dead_letter is not None:
         yield from _plain("dead_letter", address.dead_letter)
     yield from named_twice("replicas", address.replicas)
+    yield from _home(address)
+
+
+def _home(options: Queue | Address) -> Iterator[Problem]:
+    if options.home is not None and options.durability == "replicated":
+        yield Problem(("home",), f'"{options.home}"', 'no home with durability = "replicated"')
 
 
 def _queue(queue: Queue) -> Iterator[Problem]:
     yield from _plain("address", queue.address)
     yield from named_twice("replicas", queue.replicas)
+    yield from _home(queue)
     if queue.dead_letter is not None:
         yield from _plain("dead_letter", queue.dead_letter)
     if _bare(queue.dead_letter) == _bare(queue.address):

@@ -117,7 +117,7 @@ class Leaving:
             node
             for vhost in self._vhosts
             for node in vhost.nodes.storing.values()
-            if isinstance(node, Shareable) and replica_of(node) is None  # others have those, too
+            if isinstance(node, Shareable) and not _is_with_others(node)
         ]
 
     async def _leave(self) -> None:
@@ -182,3 +182,9 @@ class Leaving:
         both = zip(self._movers, self._vhosts, strict=True)
         if any(mover.has_more_since(vhost) for mover, vhost in both):
             await self._move_items(LATE_TIMEOUT_S)
+
+
+def _is_with_others(node: Shareable) -> bool:
+    """Return whether other containers have a queue's items, too, or have them alone."""
+    replica = replica_of(node)
+    return replica is not None and (replica.home is None or replica.epoch is None)

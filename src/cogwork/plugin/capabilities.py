@@ -159,15 +159,30 @@ class Partitioned(Shareable):
 
 
 class Replicated(Shareable):
-    """Can have its items on several containers, one of which owns them.
+    """Can be owned by one container, and led to by the others: for good, or as replicas decide.
 
     Attributes:
-        inlet: Leads to the owner; None if it is not replicated.
-        replica: This container's part; None if it is not replicated.
+        inlet: Leads to the owner; None if nobody owns it, or this container does for good.
+        replica: This container's part; None if nobody owns it.
     """
 
     inlet: PartitionedInlet | None
     replica: ReplicaHandle | None
+
+    @abstractmethod
+    def settle_at(self, home: str) -> None:
+        """Become a queue whose home this container is, with all that it has.
+
+        Args:
+            home: This container's id.
+
+        Raises:
+            Refused: It is divided among containers.
+        """
+
+    @abstractmethod
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        """Have a call made once it is known whether all that has happened so far is durable."""
 
 
 class Bindable(Node):
@@ -373,7 +388,7 @@ class Exchanging(Node):
 
 
 def replica_of(node: object) -> ReplicaHandle | None:
-    """Return a container's part in a replicated node; None if the node is not replicated."""
+    """Return a container's part in a node that one container owns; None if nobody does."""
     return node.replica if isinstance(node, Replicated) else None
 
 

@@ -35,13 +35,15 @@ class JournalHandle(Protocol):
 
 
 class ReplicaHandle(JournalHandle, Protocol):
-    """This container's part in one replicated queue.
+    """This container's part in one queue that has an owner: it is replicated, or has a home.
 
     Attributes:
         epoch: In which this container owns the queue; None while it does not.
+        home: The container that owns it for good; None where it is replicated.
     """
 
     epoch: int | None
+    home: str | None
 
     @property
     def owner(self) -> str | None:
@@ -96,7 +98,7 @@ class Journals(Protocol):
         """
 
     def shard_of(self, address: str) -> int:
-        """Return the number of a replicated queue's items, the same wherever it is owned."""
+        """Return the number of an owned queue's items, the same at every container."""
 
     def replicate(
         self,

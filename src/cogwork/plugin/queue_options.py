@@ -72,6 +72,8 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             `auto`, as `disk` where there is one, and only durable messages wait for it; or
             `replicated`, where they outlive the loss of a minority of those that hold them.
         replicas: The containers that hold a replicated queue; None leaves it to the cluster.
+        home: The container that keeps the queue for all that are linked; None has each keep what
+            is sent to it.
         partitions: Into how many parts linked containers divide a queue with an ordering or a
             deduplication window.
     """
@@ -92,6 +94,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     deduplication_count: ItemCount = DEDUPLICATION_COUNT
     durability: Literal["auto", "memory", "disk", "replicated"] = "auto"
     replicas: list[Text] | None = None
+    home: Text | None = None
     partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
 
     @classmethod

@@ -62,6 +62,7 @@ class Here:
     def __init__(self, *, is_current: bool, kind: str = "queue") -> None:
         self.core, self.name = Core(), ""
         self.nodes = Nodes(self.make)
+        self.id = "a"
         self.readiness = SimpleNamespace(holds_all=lambda: is_current)
         self.made: list[str] = []
         self.refused: list[str] = []
@@ -70,7 +71,7 @@ class Here:
         self._kind = kind
 
     def rule_of(self, address: str) -> tuple[str, object]:
-        return address, SimpleNamespace(kind=self._kind)
+        return address, SimpleNamespace(kind=self._kind, options={})
 
     def make(self, *what: object) -> object:
         self.made += [each for each in what if isinstance(each, str)]
@@ -127,6 +128,7 @@ class Sent:
         self.peer = peers.Peer(self.core)
         self.acceptor = acceptor_of(self)
         self.near, self.nodes = None, Nodes(self.near_entry_of)
+        self.id = "a"
         self.readiness = SimpleNamespace(holds_all=lambda: True)
         self.queue, self.topic = self.link("queue/x"), self.link("topic/x")
         links = {
@@ -174,7 +176,7 @@ class Sent:
         return [self]
 
     def rule_of(self, address: str) -> tuple[str, object]:
-        return address, SimpleNamespace(kind=address.partition("/")[0])
+        return address, SimpleNamespace(kind=address.partition("/")[0], options={})
 
 
 def test_a_container_that_stops_has_others_send_no_more_to_its_queues() -> None:

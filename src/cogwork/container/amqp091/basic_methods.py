@@ -23,6 +23,8 @@ from cogwork.container.amqp091.reply_to import (
     entry_of_reply,
     with_reply_address,
 )
+from cogwork.container.federation.questions import OwnerAway
+from cogwork.plugin.capabilities import Shareable
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -144,7 +146,7 @@ def cancelled(_channel: Channel, _method: m.BasicCancelOk, _content: Content | N
     """Take the answer to a cancel that needs none."""
 
 
-def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> None:
+def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> Work | None:
     """Deliver one message, or say that there is none."""
     name = name_of(channel, method.queue)
     channel.demand("receive", address_of(name))
@@ -153,9 +155,38 @@ def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> None:
     if queue.is_taken:
         text = f"{channel.queues.place(queue.name)} in exclusive use"
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
+    if queue.is_elsewhere:
+        return _get_elsewhere(channel, queue, no_ack=method.no_ack)
     count = queue.message_count
     if not count or not _take_one(channel, queue, count, no_ack=method.no_ack):
         channel.reply(m.BasicGetEmpty())
+    return None
+
+
+async def _get_elsewhere(channel: Channel, queue: DeclaredQueue, *, no_ack: bool) -> None:
+    """Deliver one message of a queue that another container owns, or say that there is none."""
+    counts = await channel.queues.counts(queue)
+    if not counts.messages or not await _fetch(channel, queue, counts.messages, no_ack=no_ack):
+        channel.reply(m.BasicGetEmpty())
+
+
+async def _fetch(channel: Channel, queue: DeclaredQueue, count: int, *, no_ack: bool) -> bool:
+    """Have the owner of a queue deliver its first message; tell whether there was any."""
+    reach = channel.vhost.reach
+    if reach is None or not isinstance(queue.node, Shareable):
+        return False
+    end = channel.end.get(no_ack=no_ack)
+    end.message_count = count - 1
+    subscription = subscription_of(end, queue.address)
+    queue.node.subscribe(subscription)
+    try:
+        return await reach.queue_federation.fetch(queue.node, subscription)
+    except OwnerAway as away:
+        raise channel.queues.away(queue, away.owner) from None
+    finally:
+        queue.node.unsubscribe(subscription)
+        end.detach()
+        reach.queue_federation.leave_consumer(subscription)
 
 
 def _take_one(channel: Channel, queue: DeclaredQueue, count: int, *, no_ack: bool) -> bool:

@@ -10,7 +10,7 @@ from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.queue_arguments import options_of
-from cogwork.container.amqp091.queues import Traits, address_of
+from cogwork.container.amqp091.queues import Counts, Traits, address_of
 from cogwork.container.amqp091.reply_to import REPLY_TO, entry_of_reply
 from cogwork.plugin.capabilities import replica_of
 from cogwork.router.exchanges.binding import Destination
@@ -55,22 +55,31 @@ def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) 
     if method.queue.startswith(REPLY_TO):
         _look_for_requester(channel, method)
     elif method.passive:
-        _answer(channel, method, queue_named(channel, method.queue))
+        return _answer(channel, method, queue_named(channel, method.queue))
     else:
         return _declare(channel, method)
     return None
 
 
-def _answer(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> None:
-    """Tell a client of the queue that it has declared."""
+def _answer(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> Work | None:
+    """Tell a client of the queue that it has declared, once its owner has counted."""
     queue.use()
-    channel.queue = queue.name
+    if queue.is_elsewhere:
+        return _answer_later(channel, method, queue)
+    _tell(channel, method, queue.name, Counts(queue.message_count, queue.consumer_count))
+    return None
+
+
+async def _answer_later(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> None:
+    _tell(channel, method, queue.name, await channel.queues.counts(queue))
+
+
+def _tell(channel: Channel, method: m.QueueDeclare, name: str, counts: Counts) -> None:
+    channel.queue = name
     if not method.nowait:
         channel.reply(
             m.QueueDeclareOk(
-                queue=queue.name,
-                message_count=queue.message_count,
-                consumer_count=queue.consumer_count,
+                queue=name, message_count=counts.messages, consumer_count=counts.consumers
             )
         )
 
@@ -100,8 +109,7 @@ def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
     )
     queue = _equal(channel, name, traits)
     if queue is not None:
-        _answer(channel, method, queue)
-        return None
+        return _answer(channel, method, queue)
     if method.queue.startswith(RESERVED):
         raise ProtocolError(
             ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
@@ -128,7 +136,9 @@ async def _make(channel: Channel, method: m.QueueDeclare, name: str, traits: Tra
     queue = _equal(channel, name, traits)  # another client may have made it meanwhile
     if queue is None:
         queue = channel.queues.declare(name, traits, options, channel.client.makers)
-    _answer(channel, method, queue)
+    answer = _answer(channel, method, queue)
+    if answer is not None:
+        await answer
 
 
 def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) -> None:
@@ -184,46 +194,67 @@ def _key_of(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
     return method.routing_key if method.queue or method.routing_key else channel.queue
 
 
-def purge(channel: Channel, method: m.QueuePurge, _content: Content | None) -> None:
+def purge(channel: Channel, method: m.QueuePurge, _content: Content | None) -> Work | None:
     """Drop what waits in a queue."""
     name = name_of(channel, method.queue)
     channel.demand("receive", address_of(name))
     queue = channel.queues.demand(name, channel.connection)
-    count = queue.node.store.purge()
+    if queue.is_elsewhere:
+        return _purge_elsewhere(channel, method, queue)
+    _tell_purged(channel, method, queue.node.store.purge())
+    return None
+
+
+async def _purge_elsewhere(channel: Channel, method: m.QueuePurge, queue: DeclaredQueue) -> None:
+    _tell_purged(channel, method, await channel.queues.purge(queue))
+
+
+def _tell_purged(channel: Channel, method: m.QueuePurge, count: int) -> None:
     if not method.nowait:
         channel.reply(m.QueuePurgeOk(message_count=count))
 
 
-def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) -> None:
+def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) -> Work | None:
     """Give a queue up; one that is not there is fine (RabbitMQ)."""
     name = name_of(channel, method.queue)
     channel.demand("manage", address_of(name))
     queue = None
     if channel.queues.find(name) is not None:
         queue = channel.queues.demand(name, channel.connection)
-        _demand_disused(channel, queue, method)
+        _demand_deletable(channel, queue)
+        if queue.is_elsewhere:
+            return _delete_elsewhere(channel, method, queue)
+        counts = Counts(queue.message_count, queue.consumer_count)
+        channel.queues.demand_disused(
+            name, counts, if_unused=method.if_unused, if_empty=method.if_empty
+        )
     if not method.nowait:  # before consumers of this channel are told that they have ended
         count = 0 if queue is None else queue.message_count
         channel.reply(m.QueueDeleteOk(message_count=count))
     if queue is not None:
         channel.queues.delete(queue)
+    return None
 
 
-def _demand_disused(channel: Channel, queue: DeclaredQueue, method: m.QueueDelete) -> None:
-    """Check what a client wants to be so of a queue that it deletes.
+async def _delete_elsewhere(channel: Channel, method: m.QueueDelete, queue: DeclaredQueue) -> None:
+    counts = await channel.queues.give_up(
+        queue, if_unused=method.if_unused, if_empty=method.if_empty
+    )
+    if not method.nowait:
+        channel.reply(m.QueueDeleteOk(message_count=counts.messages))
+
+
+def _demand_deletable(channel: Channel, queue: DeclaredQueue) -> None:
+    """Refuse to delete what the whole cluster has to agree on.
 
     Raises:
-        ProtocolError: It is not (406).
+        ProtocolError: It is (406).
     """
-    place, why = channel.queues.place(queue.name), None
-    if method.if_unused and queue.consumer_count:
-        why = "in use"
-    elif method.if_empty and queue.message_count:
-        why = "not empty"
-    elif replica_of(queue.node) is not None:
-        why = "is replicated: delete it by `cogwork queue delete`"
-    if why is not None:
-        raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"{place} {why}")
+    replica = replica_of(queue.node)
+    if replica is not None and replica.home is None:
+        text = "is replicated: delete it by `cogwork queue delete`"
+        place = channel.queues.place(queue.name)
+        raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"{place} {text}")
 
 
 HANDLERS: dict[type[Method], Callable[..., Work | None]] = {

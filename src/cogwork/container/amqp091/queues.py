@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.container.amqp091.faults import shown_vhost
@@ -21,7 +21,8 @@ from cogwork.container.amqp091.queue_arguments import (
     check_equal,
     options_of,
 )
-from cogwork.plugin.capabilities import Removable, Storing
+from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, OwnerAway
+from cogwork.plugin.capabilities import Removable, Storing, replica_of
 from cogwork.router.addresses import Distribution
 
 if TYPE_CHECKING:
@@ -123,13 +124,19 @@ class DeclaredQueue:
         return address_of(self.name)
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether another container has its messages: what is asked of it, is asked there."""
+        replica = replica_of(self.node)
+        return replica is not None and replica.epoch is None
+
+    @property
     def message_count(self) -> int:
-        """Counts what waits for a consumer."""
+        """Counts what waits for a consumer, if it is here."""
         return self.node.store.counts()["ready"]
 
     @property
     def consumer_count(self) -> int:
-        """Counts its consumers, whatever they speak."""
+        """Counts its consumers, whatever they speak, if it is here."""
         waiting = max(0, len(self.consumers) - 1) if self.has_single_active else 0
         return self.node.store.counts()["consumers"] + waiting
 
@@ -180,6 +187,18 @@ class DeclaredQueue:
         if self.consumer_count:
             self.used_s = now_s
         return now_s - self.used_s >= expires_s
+
+
+class Counts(NamedTuple):
+    """What the owner of a queue counts.
+
+    Attributes:
+        messages: What waits for a consumer.
+        consumers: Those at all containers.
+    """
+
+    messages: int
+    consumers: int
 
 
 class BasicQueues:
@@ -297,6 +316,79 @@ class BasicQueues:
             node.delete()
         self._vhost.remove_node(queue.address)
 
+    # -- what another container owns
+
+    async def counts(self, queue: DeclaredQueue) -> Counts:
+        """Return what a queue has, wherever that is.
+
+        Raises:
+            ProtocolError: Its owner cannot be reached (404).
+        """
+        if not queue.is_elsewhere:
+            return Counts(queue.message_count, queue.consumer_count)
+        said = await self._ask(queue, COUNTS)
+        return Counts(said["ready"], said["consumers"])
+
+    async def purge(self, queue: DeclaredQueue) -> int:
+        """Drop what waits in a queue that another container owns; return how much that was.
+
+        Raises:
+            ProtocolError: Its owner cannot be reached (404).
+        """
+        return (await self._ask(queue, PURGE))["purged"]
+
+    async def give_up(self, queue: DeclaredQueue, *, if_unused: bool, if_empty: bool) -> Counts:
+        """Delete a queue whose home is another container; return what it had.
+
+        Args:
+            queue: Which one.
+            if_unused: Whether it stays if it has consumers.
+            if_empty: Whether it stays if it has messages.
+
+        Raises:
+            ProtocolError: Its home cannot be reached (404), or it stays (406).
+        """
+        said = await self._ask(
+            queue, GIVE_UP, **{"if-unused": int(if_unused), "if-empty": int(if_empty)}
+        )
+        counts = Counts(said["ready"], said["consumers"])
+        if not said["is-done"]:
+            self.demand_disused(queue.name, counts, if_unused=if_unused, if_empty=if_empty)
+        self.delete(queue)
+        return counts
+
+    def demand_disused(self, name: str, counts: Counts, *, if_unused: bool, if_empty: bool) -> None:
+        """Check what a client wants to be so of a queue that it deletes.
+
+        Raises:
+            ProtocolError: It is not (406).
+        """
+        why = None
+        if if_unused and counts.consumers:
+            why = "in use"
+        elif if_empty and counts.messages:
+            why = "not empty"
+        if why is not None:
+            raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"{self.place(name)} {why}")
+
+    async def _ask(self, queue: DeclaredQueue, question: str, **details: int) -> Mapping[str, int]:
+        reach = self._vhost.reach
+        try:
+            if reach is None:
+                raise OwnerAway(queue.address, "")
+            return await reach.questions.ask(queue.address, question, **details)
+        except OwnerAway as away:
+            raise self.away(queue, away.owner) from None
+
+    def away(self, queue: DeclaredQueue, owner: str) -> ProtocolError:
+        """Say as RabbitMQ does that the container which has a queue cannot be reached."""
+        kind = "durable " if queue.traits.is_durable else ""
+        place = f"{kind}{self.place(queue.name)}"
+        text = f"home node '{owner}' of {place} is down or inaccessible"
+        if not owner:
+            text = f"no majority of the replicas of {place} can be reached"
+        return ProtocolError(ReplyCode.NOT_FOUND, text)
+
     def end_connection(self, connection: Owner) -> None:
         """Give up what was a connection's alone, some now and the rest in later turns."""
         mine = [each for each in self._known.values() if each.traits.owner is connection]
@@ -334,6 +426,8 @@ def _rule(
     address: str, inherited: AddressRule, traits: Traits, options: Mapping[str, Any]
 ) -> AddressRule:
     own = dict(options)
+    if traits.owner is not None:
+        own["home"] = None  # it is where its connection is
     durability = "auto" if traits.is_durable else "memory"
     if inherited.options.get("durability") in ("disk", "replicated") and traits.is_durable:
         durability = str(inherited.options["durability"])

@@ -86,7 +86,10 @@ class ReplicatedQueue(DurableQueue):
 
     Attributes:
         epoch: In which this container owns it; None while it does not.
+        home: None: its owner changes.
     """
+
+    home: str | None = None
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ class Backlogs:
         self._changed = vhost.nodes.follow()
 
     def tick(self) -> None:
-        """Tell of backlogs that have changed much, but for replicated queues: their owners do."""
+        """Tell of backlogs that have changed much, but for queues with owners."""
         while self._changed:
             self._look_at(self._changed.pop())
         stores = self._stores

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.plugin.capabilities import Storing
+from cogwork.plugin.capabilities import Storing, replica_of
 from cogwork.plugin.node import Refused
 from cogwork.plugin.node_kinds import provides
 from cogwork.router.mesh.messages import Interest, InterestKind
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.plugin.node import Node
 
 __all__ = ("Disks",)
 
@@ -70,9 +71,13 @@ class Disks:
             if node is None:
                 self._tell(address, False if self._would_keep(address) else None)
             else:
-                is_kept = isinstance(node, Storing) and node.durability == DISK
-                self._tell(address, True if is_kept else None)
+                self._tell(address, True if self._keeps(node) else None)
             self._warn(address)
+
+    @staticmethod
+    def _keeps(node: Node) -> bool:
+        """Return whether a queue that nobody owns is on disk here."""
+        return isinstance(node, Storing) and node.durability == DISK and replica_of(node) is None
 
     def _would_keep(self, address: str) -> bool:
         """Return whether a queue that others have on disk would be so here, once it is used."""
@@ -100,7 +105,8 @@ class Disks:
         """Log, once, that a queue which is on disk elsewhere is in memory here."""
         node = self._vhost.nodes.get(address)
         others = sorted(self._elsewhere.at(address))
-        if not others or not isinstance(node, Storing) or node.durability != MEMORY:
+        is_in_memory = isinstance(node, Storing) and node.durability == MEMORY
+        if not others or not is_in_memory or replica_of(node) is not None:
             self._warned.discard(address)
         elif address not in self._warned:
             self._warned.add(address)

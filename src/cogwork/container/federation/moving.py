@@ -79,7 +79,7 @@ def items_of(node: Shareable) -> int:
 
 
 def _queues(vhost: VirtualHost) -> dict[str, Shareable]:
-    """Find the queues whose items are moved: replicated ones' are with others, too."""
+    """Find the queues whose items are moved: those that nobody owns."""
     return {
         address: node
         for address, node in vhost.nodes.storing.items()

@@ -1,8 +1,9 @@
-"""Replicated queues over linked containers: who owns each, and the ways there.
+"""Queues with owners over linked containers: who owns each, and the ways there.
 
-Theory of operation. Who owns a queue tells all others so, with the epoch in which it does
-(`container.cluster.replicated_queue`). Every container sends the queue's messages to the one that
-it can reach with the highest epoch; they wait where there is none. Consumers receive from there
+Theory of operation. Who owns a replicated queue tells all others so, with the epoch in which it
+does (`container.cluster.replicated_queue`). Every container sends the queue's messages to the one
+that it can reach with the highest epoch; they wait where there is none. A queue with a home is
+owned by that, and everybody knows it without being told. Consumers receive from the owner
 (`queue_federation`).
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
+from cogwork.container.mesh.names import HOMED
 from cogwork.plugin.capabilities import Replicated, replica_of
 from cogwork.router.mesh.messages import Interest, InterestKind
 
@@ -32,7 +34,7 @@ log = logging.getLogger("cogwork")
 
 
 class Owners:
-    """The owners of one virtual host's replicated queues."""
+    """The owners of one virtual host's queues that have any."""
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost, reach: Reach) -> None:
         self._mesh = mesh
@@ -46,7 +48,7 @@ class Owners:
     # -- who owns what
 
     def owner_of(self, address: str) -> str | None:
-        """Return the other container that owns a queue and can be reached."""
+        """Return the other container that says it owns a queue, and can be reached."""
         routes = self._mesh.mesh.routes
         owners = self._elsewhere.at(address)
         reachable = [each for each in owners if routes.is_reachable(each)]
@@ -82,7 +84,7 @@ class Owners:
             node = self._vhost.nodes.get(address)
             if isinstance(node, Replicated) and node.replica is not None:
                 node.replica.wake()
-                self._tell(address, node.replica.epoch)
+                self._tell(address, None if node.replica.home else node.replica.epoch)
                 self._lead(address, node)
             else:
                 self._tell(address, None)
@@ -106,23 +108,30 @@ class Owners:
     def _lead(self, address: str, node: Replicated) -> None:
         """Have a queue's messages, and its consumers, go to its owner."""
         assert node.replica is not None
-        assert node.inlet is not None
         way = self._ways.get(address)
         if node.replica.epoch is not None:
             self._end_way(address)
             self._reach.queue_federation.own(address)
             return
-        owner = self.owner_of(address)
+        assert node.inlet is not None
+        owner = self._reachable_owner(address, node.replica.home)
         if way is not None and way.container != owner:
             self._end_way(address)
             way = None
         if way is None and owner is not None:
-            way = self._reach.open(owner, address, node.inlet.entry, self)
+            said = {} if node.replica.home is None else {HOMED: True}
+            way = self._reach.open(owner, address, node.inlet.entry, self, said)
             if way is not None:
                 way.end.feeder = node.inlet.entry
                 self._ways[address] = way
         self._set(node, None if way is None else way.end)
         self._reach.queue_federation.follow(address, owner)
+
+    def _reachable_owner(self, address: str, home: str | None) -> str | None:
+        """Return the other container that owns a queue, if it can be reached."""
+        if home is None:
+            return self.owner_of(address)
+        return home if self._mesh.mesh.routes.is_reachable(home) else None
 
     @staticmethod
     def _set(node: Replicated, end: OutgoingLink | None) -> None:

@@ -13,6 +13,7 @@ each; those that do not answer in time know nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -23,10 +24,11 @@ from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.container.federation.backlogs import Backlogs
 from cogwork.container.federation.consumer_terms import HANDED, TAG_BYTES, terms_of
+from cogwork.container.federation.questions import OwnerAway
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.federation.upstreams import OWNER, Consumer, Upstream
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.names import REMOTE_CONSUMER, VHOST
+from cogwork.container.mesh.names import HOMED, MARKS_REDELIVERED, REMOTE_CONSUMER, VHOST
 from cogwork.dataplane.queue.federated_consumer import FederatedConsumer
 from cogwork.dataplane.queue.upstream_link import UpstreamLink
 from cogwork.plugin.capabilities import Shareable, replica_of
@@ -34,7 +36,10 @@ from cogwork.plugin.node import Departure
 from cogwork.plugin.resumption import resume
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from cogwork.amqp.outcomes import DeliveryState
+    from cogwork.amqp.types import Symbol
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
@@ -60,6 +65,9 @@ PRESENTED_MAX = 1000
 
 IDLE_S = 30.0
 """An upstream that has brought nothing for so long is ended."""
+
+FETCH_TIMEOUT_S = 10.0
+"""So long an owner has to send one item, or to say that it has none."""
 
 CUT_OFF_S = 10.0
 """So long a shard waits to hear what has come of what it sent on an upstream that broke."""
@@ -112,6 +120,28 @@ class QueueFederation:
         for container in self._wanted(address, consumer):
             self._open_upstream(consumer, container)
         return bool(consumer.asked)
+
+    async def fetch(self, node: Shareable, subscription: Subscription) -> bool:
+        """Have a consumer that takes one item get it from the queue's owner; tell if there is any.
+
+        Args:
+            node: The queue here, which another container owns; it feeds the consumer already.
+            subscription: The consumer. `leave_consumer` is to be called after it.
+
+        Raises:
+            OwnerAway: The owner cannot be reached, or does not answer.
+        """
+        fetched: Future[bool] = asyncio.get_running_loop().create_future()
+        self.add_consumer(node, subscription)
+        consumer = self._consumers[subscription.address][subscription]
+        consumer.fetched = fetched
+        self._mesh.core.flush()
+        try:
+            return await asyncio.wait_for(fetched, FETCH_TIMEOUT_S)
+        except TimeoutError:
+            replica = replica_of(node)
+            owner = None if replica is None else replica.owner
+            raise OwnerAway(subscription.address, owner or "") from None
 
     def _expect(self, consumer: Consumer) -> None:
         """Find out whose the items are that a client presents and that are not of this shard."""
@@ -245,7 +275,7 @@ class QueueFederation:
         return {*self._shards.at(address), *consumer.federated.containers(), *consumer.cut_off}
 
     def _owner_of(self, consumer: Consumer) -> str | None:
-        """Return the other container that owns a replicated queue."""
+        """Return the other container that owns a queue."""
         replica = replica_of(consumer.node)
         assert replica is not None
         return None if replica.epoch is not None else replica.owner
@@ -299,6 +329,10 @@ class QueueFederation:
         consumer.upstreams[container] = upstream
         link.carry(end)
         attach, terms = consumer.attach, consumer.terms
+        properties: dict[Symbol, object] = {VHOST: self._vhost.name, REMOTE_CONSUMER: consumer.name}
+        replica = replica_of(consumer.node)
+        if replica is not None and replica.home is not None:
+            properties[HOMED] = True
         link.attach(
             source=Source(
                 address=consumer.address,
@@ -312,8 +346,8 @@ class QueueFederation:
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled={tag: self._said(consumer, tag) for tag in tags} or None,
             max_message_size=terms.size_bytes_max,
-            desired_capabilities=terms.capabilities,
-            properties={VHOST: self._vhost.name, REMOTE_CONSUMER: consumer.name},
+            desired_capabilities=(MARKS_REDELIVERED, *terms.capabilities),
+            properties=properties,
         )
 
     @staticmethod

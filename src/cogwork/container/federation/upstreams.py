@@ -12,6 +12,8 @@ from cogwork.amqp.states import LinkState
 from cogwork.dataplane.queue.refusals import IN_DOUBT_STATE, STALE_STATE
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Attach
@@ -82,6 +84,8 @@ class Upstream:
             else:
                 self.end.owed += 1
         self.consumer.federated.add(self.end)
+        if self.consumer.fetched is not None:
+            self.end.grant(1, drain=True)
         self.queue_federation.answered(self.consumer, self.container)
 
     def _learn(self, tag: bytes, known: dict[bytes, DeliveryState | None]) -> None:
@@ -105,6 +109,12 @@ class Upstream:
                 self.consumer.cut_off[self.container] = time.monotonic()
         self.queue_federation.lost()
 
+    def drained(self) -> None:
+        """Take note that the shard has sent all that it had for the credit, or has nothing."""
+        fetched = self.consumer.fetched
+        if fetched is not None and not fetched.done():
+            fetched.set_result(bool(self.end.deliveries))
+
     def detached(self, _link: Link, error: AmqpError | None) -> None:
         """It is over."""
         if error is not None:
@@ -121,8 +131,9 @@ class Consumer:
         keeps_order: Whether the queue's groups are kept in order. node: The queue here. upstreams:
         By the shard's container. name: What shards know it by, whatever link it has. is_kept:
         Whether its link has been detached and may be resumed. is_leaving: Whether it goes once it
-        has nothing unsettled. cut_off: Whose upstreams have ended
-        with their sessions, and when: these shards are to hear what
+        has nothing unsettled.
+        fetched: Of one that takes a single item: whether there was any. cut_off: Whose upstreams
+        have ended with their sessions, and when: these shards are to hear what
             has come.
         broken_since_s: Since when it has something from a shard that cannot be reached.
         unheard: Since when a container that cannot be reached may not have heard what was settled.
@@ -140,6 +151,7 @@ class Consumer:
     name: str
     is_kept: bool = False
     is_leaving: bool = False
+    fetched: Future[bool] | None = None
     cut_off: dict[str, float] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     broken_since_s: float | None = None

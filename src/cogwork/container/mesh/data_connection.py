@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.container.mesh.connection import SETTINGS, MeshConnection
 from cogwork.dataplane.queue.upstream_link import UpstreamLink
@@ -20,6 +20,13 @@ __all__ = ("DataConnection",)
 
 ACCEPTED = 0x24
 """The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
+
+
+class Draining(Protocol):
+    """Who asks for drains."""
+
+    def drained(self) -> None:
+        """Hear that all has come that was sent on the credit."""
 
 
 class DataConnection(MeshConnection):
@@ -45,6 +52,11 @@ class DataConnection(MeshConnection):
         (incoming, outgoing), (more_in, more_out) = self._carried, _count_of(link.end)
         self._carried = incoming + more_in, outgoing + more_out
         super().on_stopping(link)
+
+    def on_drained(self, link: Link) -> None:
+        """Have whoever asked for a drain hear that it is over."""
+        if isinstance(link.end, UpstreamLink):
+            cast("Draining", link.context).drained()
 
     def begin(self) -> None:
         """Let sessions of others pass."""

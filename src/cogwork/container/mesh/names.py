@@ -8,20 +8,24 @@ from cogwork.amqp.redirect import MESH
 from cogwork.amqp.types import Symbol
 
 __all__ = (
+    "ANSWER",
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
     "FRAME_BYTES",
     "FROM",
+    "HOMED",
     "HOPS",
     "HOPS_MAX",
     "INCARNATION",
+    "MARKS_REDELIVERED",
     "MESH",
     "MISSED",
     "MOVE",
     "NUMBER",
     "OTHER_CONTAINER",
     "PAST",
+    "QUESTION",
     "REMOTE_CONSUMER",
     "TO",
     "VHOST",
@@ -55,6 +59,17 @@ HOPS_MAX: Final = 64
 
 VHOST: Final = Symbol("cogwork:vhost")
 """In attach: the virtual host whose address is meant."""
+
+HOMED: Final = Symbol("cogwork:homed")
+"""In attach: true, where the queue is one whose home is the container that is attached to."""
+
+QUESTION: Final = Symbol("cogwork:question")
+ANSWER: Final = Symbol("cogwork:answer")
+"""In attach to a queue's owner: what is asked, a map with `ask`. In its answer: figures, a map."""
+
+MARKS_REDELIVERED: Final = Symbol("cogwork:marks-redelivered")
+"""A capability of an attach to a queue: the lowest bit of a message-format says that a consumer was
+given the item before. The stored form of AMQP 0-9-1 has no other place for that."""
 
 REMOTE_CONSUMER: Final = Symbol("cogwork:borrower")
 """In attach: the consumer that an upstream link feeds, by a name that outlives the link."""

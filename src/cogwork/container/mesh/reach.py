@@ -13,6 +13,7 @@ A container that wants something and cannot be reached is lost, as who publishes
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -22,6 +23,7 @@ from cogwork.container.federation.claims import Claims
 from cogwork.container.federation.disks import Disks
 from cogwork.container.federation.owners import Owners
 from cogwork.container.federation.partitions import Partitions
+from cogwork.container.federation.questions import Questions
 from cogwork.container.federation.queue_federation import QueueFederation
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branches import Branches, topic_of
@@ -37,6 +39,8 @@ from cogwork.plugin.capabilities import Bindable
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.types import Symbol
     from cogwork.container.mesh.away import Opener
@@ -50,6 +54,8 @@ __all__ = ("Reach",)
 LOST_HOLD_S = 10.0
 """So long the subscribers of a container that cannot be reached are waited for."""
 
+NOTHING: Mapping[Symbol, object] = MappingProxyType({})
+
 BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 """What may wait for one container before an address's policy steps in."""
 
@@ -61,7 +67,8 @@ class Reach:
         vhost: The virtual host.
         queue_federation: Its queues' consumers on other containers, and remote items.
         partitions: Its queues whose messages each have one container that takes them.
-        owners: Its replicated queues.
+        owners: Its queues that one container owns.
+        questions: What it asks those who own them.
         disks: Which containers keep which of its queues on disk.
         claims: Which of its addresses receivers elsewhere have for themselves.
         gaps: What containers that were given up have not got.
@@ -84,6 +91,13 @@ class Reach:
         self.queue_federation = QueueFederation(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
+        self.questions = Questions(
+            mesh.id,
+            vhost.name,
+            vhost.nodes,
+            session_to=mesh.tunnels.to,
+            is_reachable=self._is_reachable,
+        )
         self.disks = Disks(mesh, vhost)
         self.claims = Claims(mesh, vhost)
         self._keepers: dict[int, QueueFederation | Partitions | Owners | Disks | Claims] = {
@@ -105,6 +119,9 @@ class Reach:
             self.disks.changed(address)
             if isinstance(node, Bindable):
                 node.announce()
+
+    def _is_reachable(self, container: str) -> bool:
+        return self._mesh.mesh.routes.is_reachable(container)
 
     # -- what this container wants
 
@@ -291,6 +308,7 @@ class Reach:
         address: str | None,
         entry: AddressEntry | None,
         opener: Opener | None = None,
+        said: Mapping[Symbol, object] = NOTHING,
     ) -> Away | None:
         """Attach a link to another container; None where there is no way.
 
@@ -299,6 +317,7 @@ class Reach:
             address: What its target names; None for the null target.
             entry: Whose outlet it is; None for a topic's.
             opener: Who hears of its end; None for the reach itself.
+            said: Further properties of its attach.
         """
         session = self._mesh.tunnels.to(container)
         if session is None:
@@ -311,7 +330,7 @@ class Reach:
         end.is_branch = True
         end.backlog_bytes_max = BACKLOG_BYTES_MAX
         way = Away(opener or self, container, address, end, entry)
-        properties: dict[Symbol, object] = {VHOST: self.vhost.name}
+        properties: dict[Symbol, object] = {VHOST: self.vhost.name, **said}
         report = self.gaps.report(container) if opener is None else None
         if report is not None:
             properties[MISSED] = report.said

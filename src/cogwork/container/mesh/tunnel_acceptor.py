@@ -16,8 +16,17 @@ from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.connections.node_shares import FROM_AFAR
 from cogwork.container.federation.move_intake import MoveIntake
+from cogwork.container.federation.questions import answer
 from cogwork.container.federation.remote_consumer import RemoteConsumer
-from cogwork.container.mesh.names import MISSED, MOVE, REMOTE_CONSUMER, VHOST
+from cogwork.container.mesh.names import (
+    HOMED,
+    MARKS_REDELIVERED,
+    MISSED,
+    MOVE,
+    QUESTION,
+    REMOTE_CONSUMER,
+    VHOST,
+)
 from cogwork.container.mesh.subscriber_gaps import detach_stale_subscribers, read_gaps
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.container.vhost.filters import read_filters
@@ -130,6 +139,17 @@ class TunnelAcceptor:
         if is_kept and name not in vhost.nodes and not self._mesh.readiness.holds_all():
             raise Refused(f"{name!r} is not known here yet", Condition.NOT_FOUND)
 
+    def _demand_home(self, vhost: VirtualHost, address: str, attach: Attach) -> None:
+        """Refuse what is meant for a queue's home if this container is not that, or not yet.
+
+        Items that were put into a part of another kind would be seen by nobody else.
+        """
+        name, rule = vhost.rule_of(address)
+        home = rule.options.get("home")
+        is_meant = HOMED in (attach.properties or {})
+        if home != self._mesh.id and (is_meant or home is not None):
+            raise Refused(f"{name!r:.200} does not have its home here", Condition.NOT_FOUND)
+
     def _detach_stale(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         """Detach subscribers that have missed something, once this attach is dealt with."""
         missed = read_gaps((attach.properties or {}).get(MISSED))
@@ -151,6 +171,7 @@ class TunnelAcceptor:
         entry = None
         if target.address is not None:
             self._demand_known(vhost, target.address)
+            self._demand_home(vhost, target.address, attach)
             entry = vhost.near_entry_of(target.address)
         end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
         if entry is None:
@@ -195,15 +216,20 @@ class TunnelAcceptor:
         if not provides(rule.kind, Shareable):
             raise Refused(f"{name!r} is not a queue: only queues are shared between containers")
         self._demand_known(vhost, name)
+        self._demand_home(vhost, name, attach)
         node = vhost.nodes.of(rule, name, FROM_AFAR)
         replica = replica_of(node)
         if replica is not None and replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
+        if QUESTION in (attach.properties or {}):
+            answer(node, link, attach, vhost.remove_node)
+            return
         filters = read_filters(source.filter, size_bytes_max=attach.max_message_size)
         held = attach.unsettled or {}
         is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
         end = OutgoingLink(link.session.end, link.handle, is_settled)
         end.selector = filters.selector
+        end.marks_acquired = MARKS_REDELIVERED in attach.desired_capabilities
         subscription = Subscription(
             link=end,
             address=name,

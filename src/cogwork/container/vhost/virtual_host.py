@@ -9,6 +9,7 @@ holds nothing, is given up after a while, so that names that were used once do n
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -29,7 +30,16 @@ from cogwork.dataplane.addresses.entry import (
 from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.plugin.capabilities import Bindable, Exchanging, Shareable, Storing, Streaming
+from cogwork.plugin.capabilities import (
+    Bindable,
+    Exchanging,
+    Removable,
+    Replicated,
+    Shareable,
+    Storing,
+    Streaming,
+    replica_of,
+)
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Send
 from cogwork.plugin.node import Refused
@@ -62,6 +72,7 @@ if TYPE_CHECKING:
     from cogwork.plugin.engine.engines import Engines
     from cogwork.plugin.journals import Journals
     from cogwork.plugin.management import ContainerView
+    from cogwork.plugin.node import Node
 
 __all__ = ("VirtualHost",)
 
@@ -84,6 +95,7 @@ class VirtualHost:
     Attributes:
         core: Where the entries live.
         name: Empty for the default one.
+        container_id: Of the container that it belongs to.
         table: Which rule holds for which address.
         space: The entries, as the data plane finds them.
         near: Those that other containers' messages go to: this container's consumers and nodes.
@@ -129,6 +141,7 @@ class VirtualHost:
         """
         self.core = core
         self.name = name
+        self.container_id = container_id
         self.table = table
         self.space = AddressSpace(core, self._resolve)
         self.space.meaning = partial(address_said, self)
@@ -534,6 +547,54 @@ class VirtualHost:
         except Refused:
             del self._declared[address]
             raise
+
+    def declare_homed(
+        self, address: str, rule: AddressRule, home: str, makers: Makers = ()
+    ) -> None:
+        """Give one address a queue that one container keeps, and all others lead to.
+
+        What is there already of the same home stays as it is. So do the items of a queue here that
+        had no home, if this container is to be it.
+
+        Args:
+            address: Which one.
+            rule: The queue's.
+            home: The id of the container that keeps it.
+            makers: For whom the node is made.
+
+        Raises:
+            Refused: There can be no such queue, a maker has too many, or a queue here has items
+                that its home would not have.
+        """
+        homed = replace(rule, options={**rule.options, "home": home})
+        node = self.nodes.get(address)
+        there = replica_of(node)
+        if there is not None and there.home == home:
+            return
+        if isinstance(node, Replicated) and there is None and home == self.container_id:
+            node.settle_at(home)
+            self._declared[address] = self.nodes.rules[address] = homed
+            self.nodes[address] = node  # whoever follows the nodes looks at it again
+            return
+        if node is not None:
+            self._make_way(address, node)
+        self.declare(address, homed, makers, is_in_turn=True)
+
+    def _make_way(self, address: str, node: Node) -> None:
+        """Give up a queue that has nothing, for another one of its address.
+
+        Raises:
+            Refused: It has items, or is no queue.
+        """
+        if not isinstance(node, Storing) or not isinstance(node, Removable):
+            text = f"{address!r:.200} is a {self.nodes.kind_at(address)} here"
+            raise Refused(text, Condition.PRECONDITION_FAILED)
+        if node.store.depth:
+            text = f"{address!r:.200} has {node.store.depth} items here, and has its home elsewhere"
+            raise Refused(text, Condition.PRECONDITION_FAILED)
+        node.end_links("has its home elsewhere now")
+        node.delete()
+        self.remove_node(address)
 
     def remove_node(self, key: str) -> None:
         """Give up a node and its entry, and what was declared of it."""

@@ -23,6 +23,7 @@ from cogwork.dataplane.default_outcome import outcome_of
 from cogwork.dataplane.queue.store import Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
+from cogwork.nodes.queue.home import HomedPart
 from cogwork.plugin.capabilities import Partitioned, Removable, Replicated, Resumable
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Detach, Send
@@ -60,7 +61,8 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         store: Its items.
         inlet: Where its messages are told apart by the container that takes them; None while it
             is not shared with others.
-        replica: This container's part in a replicated queue; None for any other.
+        replica: This container's part in a queue that is replicated or has a home; None for any
+            other.
     """
 
     serves_prefix = False
@@ -98,7 +100,12 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         self.inlet: PartitionedInlet | None = None
         self._near_entry = self._entry
         self.replica: ReplicaHandle | None = None
-        if context.journals is not None and self.options.durability == "memory":
+        home = self.options.home
+        if home is not None:
+            self.replica = HomedPart(context.container_id, home, self.address)
+        if home is not None and home != context.container_id:
+            self._divide(1, is_whole=True)
+        elif context.journals is not None and self.options.durability == "memory":
             self.store.on_durable = partial(context.journals.note_in_memory, self.address)
         elif context.journals is not None:
             try:
@@ -170,6 +177,16 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         self._near_entry.add_outlet(self.inlet.near)
         self.store.near_inlet = self._near_entry
         return self.inlet
+
+    def settle_at(self, home: str) -> None:
+        """Become a queue whose home this container is, with all that it has."""
+        if self.inlet is not None:
+            raise Refused(
+                f"{self.address!r:.200} is divided among containers: it cannot get a home",
+                Condition.PRECONDITION_FAILED,
+            )
+        self.options = structs.replace(self.options, home=home)
+        self.replica = HomedPart(home, home, self.address)
 
     def near_entry(self) -> AddressEntry:
         """Return where the messages come in that other containers send."""
@@ -381,6 +398,12 @@ def _options(context: NodeContext) -> QueueOptions:
     it.
     """
     options = QueueOptions.of(context.options)
+    if options.home is not None and options.durability == "replicated":
+        raise Refused(
+            f"{context.address!r:.200} is to have a home ({options.home}) and to be replicated: "
+            "a replicated queue has none",
+            Condition.INVALID_FIELD,
+        )
     has_disk = context.journals is not None and context.journals.has_disk
     if options.durability == "auto" and (not has_disk or context.address.startswith("_")):
         return structs.replace(options, durability="memory")
@@ -415,9 +438,10 @@ def _store(context: NodeContext, options: QueueOptions) -> Store:
                 f"{context.address!r:.200} is to be kept on disk, and there is none here",
                 Condition.NOT_IMPLEMENTED,
             )
-        is_replicated = options.durability == "replicated"
-        journals = context.journals
-        shard = journals.shard_of(context.address) if is_replicated else journals.shard
+        shard = context.journals.shard
+    if context.journals is not None and (options.durability == "replicated" or options.home):
+        # Whoever comes from another container presents tags that begin as they do there.
+        shard = context.journals.shard_of(context.address)
     store = Store(
         context.core,
         shard,

@@ -1,0 +1,238 @@
+"""What a container asks the owner of a queue: how many items it has, to purge it, to give it up.
+
+Theory of operation. A question is an attach on the tunnel to the owner, with the question among its
+properties, and the answer is among those of the attach that answers it; then the link is detached.
+So a question needs no address of its own, and comes behind what was sent to the owner before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.performatives import Role
+from cogwork.amqp.terminus import Source, Target
+from cogwork.container.mesh.names import ANSWER, HOMED, QUESTION, VHOST
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.plugin.capabilities import Removable, Replicated, replica_of
+from cogwork.plugin.node import Refused
+
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Callable, Mapping
+
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.amqp.performatives import Attach
+    from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.plugin.node import Node
+
+__all__ = ("COUNTS", "GIVE_UP", "PURGE", "OwnerAway", "Questions", "answer")
+
+COUNTS: Final = "counts"
+PURGE: Final = "purge"
+GIVE_UP: Final = "give-up"
+
+ANSWER_TIMEOUT_S = 10.0
+"""So long an owner that can be reached has to answer."""
+
+ELECTION_TIMEOUT_S = 5.0
+"""So long it is waited for a replicated queue to have an owner, and for a home to know a queue that
+has just been declared."""
+
+PAUSE_S = 0.05
+
+
+class OwnerAway(CogworkError):
+    """The owner of a queue cannot be reached, or does not answer.
+
+    Attributes:
+        owner: Its id; empty where nobody owns the queue.
+    """
+
+    def __init__(self, address: str, owner: str) -> None:
+        self.owner = owner
+        who = f"container {owner}, which owns it, does" if owner else "nobody owns it: replicas do"
+        super().__init__(f"queue {address!r:.200} cannot be asked: {who} not answer")
+
+
+class _NotKnown(Exception):
+    """The owner does not know the queue, or not yet."""
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A question under way: the context of its link."""
+
+    told: Future[Mapping[str, int]]
+
+    def attached(self, link: Link) -> None:
+        """Take the answer; a refusal has none, and is followed by a detach."""
+        properties = {} if link.remote is None else link.remote.properties or {}
+        said = properties.get(ANSWER)
+        if isinstance(said, dict) and not self.told.done():
+            self.told.set_result({str(key): int(value) for key, value in said.items()})
+            link.detach()
+
+    def stopping(self, _link: Link) -> None:
+        """Take it that there will be no answer, where there is none yet."""
+        if not self.told.done():
+            self.told.set_exception(_NotKnown)
+
+    def detached(self, _link: Link, _error: AmqpError | None) -> None:
+        """It is over: whoever asked knows that already."""
+
+
+class Questions:
+    """What one virtual host asks the owners of its queues."""
+
+    def __init__(
+        self,
+        own: str,
+        vhost: str,
+        nodes: Mapping[str, Node],
+        *,
+        session_to: Callable[[str], SessionEndpoint | None],
+        is_reachable: Callable[[str], bool],
+    ) -> None:
+        """Initialize it; it asks nothing yet.
+
+        Args:
+            own: This container's id.
+            vhost: The virtual host's name.
+            nodes: Its queues among them.
+            session_to: Returns the tunnel to a container, if there is a way.
+            is_reachable: Returns whether there is a way to a container.
+        """
+        self._own = own
+        self._vhost = vhost
+        self._nodes = nodes
+        self._session_to = session_to
+        self._is_reachable = is_reachable
+        self._count = 0
+
+    async def ask(self, address: str, question: str, **details: int) -> Mapping[str, int]:
+        """Ask the owner of a queue, which is another container.
+
+        Args:
+            address: The queue.
+            question: Which.
+            details: What belongs to it.
+
+        Returns:
+            The answer.
+
+        Raises:
+            OwnerAway: It cannot be reached, or does not answer.
+        """
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + ELECTION_TIMEOUT_S
+        while True:
+            owner, is_home = self._owner_of(address)
+            if owner and self._is_reachable(owner):
+                try:
+                    return await self._ask(owner, address, {"ask": question, **details})
+                except _NotKnown:  # its turn to apply the declaration has not come, or it is gone
+                    pass
+            elif is_home:
+                raise OwnerAway(address, owner)
+            if loop.time() > until_s:
+                raise OwnerAway(address, owner)
+            await asyncio.sleep(PAUSE_S)
+
+    def _owner_of(self, address: str) -> tuple[str, bool]:
+        """Return who owns a queue, empty for nobody, and whether it always will."""
+        replica = replica_of(self._nodes.get(address))
+        if replica is None:
+            raise OwnerAway(address, "")
+        return replica.owner or "", replica.home is not None
+
+    async def _ask(
+        self, container: str, address: str, question: Mapping[str, object]
+    ) -> Mapping[str, int]:
+        session = self._session_to(container)
+        if session is None:
+            raise _NotKnown
+        self._count += 1
+        name = f"{self._own}/{self._vhost}/question/{self._count}"
+        link = session.open_link(name, Role.RECEIVER)
+        asked = _Asked(asyncio.get_running_loop().create_future())
+        link.context = asked
+        link.carry(IncomingLink(session.end, link.handle))
+        properties: dict[Symbol, object] = {VHOST: self._vhost, QUESTION: question}
+        replica = replica_of(self._nodes.get(address))
+        if replica is not None and replica.home is not None:
+            properties[HOMED] = True
+        link.attach(source=Source(address=address), target=Target(), properties=properties)
+        session.connection.flush()
+        timer = asyncio.get_running_loop().call_later(ANSWER_TIMEOUT_S, _give_up, asked, link)
+        try:
+            return await asked.told
+        finally:
+            timer.cancel()
+
+
+def _give_up(asked: _Asked, link: Link) -> None:
+    """End a question that has not been answered in time."""
+    if not asked.told.done():
+        asked.told.set_exception(_NotKnown)
+        link.detach()
+
+
+# -- the owner's side
+
+
+def answer(node: Node, link: Link, attach: Attach, remove: Callable[[str], None]) -> None:
+    """Do what another container asks of a queue here, and say what came of it once it is durable.
+
+    Args:
+        node: The queue, which this container owns.
+        link: The question's.
+        attach: How it was asked.
+        remove: Removes a node by its address.
+
+    Raises:
+        Refused: There is no such question.
+    """
+    question = (attach.properties or {}).get(QUESTION)
+    if not isinstance(question, dict) or not isinstance(node, Replicated):
+        raise Refused("a question that is none", Condition.INVALID_FIELD)
+    link.put_off(partial(_tell, link, _answer(node, question, remove)))
+    node.when_durable(lambda is_durable: _end(link, is_durable=is_durable))
+
+
+def _end(link: Link, *, is_durable: bool) -> None:
+    """Answer, or leave it open what came of it where that may be lost again."""
+    if is_durable:
+        link.answer()
+        link.session.connection.flush()
+    else:
+        link.detach()
+
+
+def _tell(link: Link, said: Mapping[str, int]) -> None:
+    link.attach(source=Source(), target=Target(), properties={ANSWER: dict(said)})
+
+
+def _answer(
+    node: Replicated, question: Mapping[object, object], remove: Callable[[str], None]
+) -> Mapping[str, int]:
+    kind, counts = question.get("ask"), node.store.counts()
+    said = {"ready": counts["ready"], "consumers": counts["consumers"], "is-done": 1}
+    if kind == PURGE:
+        said["purged"] = node.store.purge()
+    elif kind == GIVE_UP and isinstance(node, Removable):
+        is_used = question.get("if-unused") and counts["consumers"]
+        if is_used or (question.get("if-empty") and counts["ready"]):
+            said["is-done"] = 0
+        else:
+            node.end_links()
+            node.delete()
+            remove(node.address)
+    elif kind != COUNTS:
+        raise Refused(f"no question {kind!r:.80}", Condition.NOT_IMPLEMENTED)
+    return said
