@@ -75,6 +75,7 @@ COMMANDS = {
     "link": Entry(
         "cogwork.cli.commands.link", "Manage links to other containers: add, remove, list."
     ),
+    "shell": Entry("cogwork.cli.commands.shell", "Run commands at one container interactively."),
     "mesh": Entry("cogwork.cli.commands.mesh", "List containers, links and routes."),
     "leave": Entry(
         "cogwork.cli.commands.leave", "Remove a container from the mesh permanently and stop it."

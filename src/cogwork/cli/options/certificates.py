@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-__all__ = ("certificate_options", "certificates_of", "certified", "given_context")
+__all__ = ("certificate_options", "certificates_of", "certified", "given_context", "given_files")
 
 C = TypeVar("C", bound="Callable[..., Any]")
 
@@ -67,6 +67,14 @@ def given_context() -> ssl.SSLContext | None:
     context = click.get_current_context(silent=True)
     files = cast("dict[str, str | None]", {} if context is None else context.meta.get(KEPT, {}))
     return certificates_of(**files).context() if files else None
+
+
+def given_files() -> list[str]:
+    """Return the options that were given, as they stand on a command line."""
+    context = click.get_current_context(silent=True)
+    files = cast("dict[str, str | None]", {} if context is None else context.meta.get(KEPT, {}))
+    given = [(f"--{name.replace('_', '-')}", file) for name, file in files.items()]
+    return [word for name, file in given if file is not None for word in (name, file)]
 
 
 def certificates_of(

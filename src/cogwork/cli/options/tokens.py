@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cogwork.client.connection.tokens import Token
 
-__all__ = ("TOKEN", "given_token", "token_option")
+__all__ = ("TOKEN", "given_token", "given_token_file", "token_option")
 
 C = TypeVar("C", bound="Callable[..., Any]")
 
@@ -53,3 +53,9 @@ def given_token() -> Token | None:
     except SecretFileError as error:
         raise click.BadParameter(str(error), context, param_hint=_FILE.flag) from error
     return token
+
+
+def given_token_file() -> list[str]:
+    """Return the option, as it stands on a command line; nothing without it."""
+    file = _FILE.given()[1]
+    return [] if file is None else [_FILE.flag, file]

@@ -1,0 +1,1 @@
+"""`cogwork shell`: the commands of the command line, at one container, without its URL."""
