@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pika
@@ -116,9 +117,9 @@ def test_every_container_counts_gets_and_purges_alike(members: dict[str, Member]
 
 
 def test_consumers_are_counted_wherever_they_are(members: dict[str, Member]) -> None:
-    def count(channel: BlockingChannel) -> int:
-        found: int = channel.queue_declare("r", passive=True).method.consumer_count
-        return found
+    def counts_three(channel: BlockingChannel) -> bool:
+        count: int = channel.queue_declare("r", passive=True).method.consumer_count
+        return count == 3
 
     with (
         basic_channel(members["b"].served) as near,
@@ -128,7 +129,7 @@ def test_consumers_are_counted_wherever_they_are(members: dict[str, Member]) -> 
         for channel in (near, far, home):
             channel.basic_consume("r", lambda *_: None)
         for channel in (near, far, home):
-            within(10, lambda channel=channel: count(channel) == 3, "three consumers are counted")
+            within(10, partial(counts_three, channel), "three consumers are counted")
 
 
 def test_a_queue_is_deleted_at_its_home_unless_it_is_in_use(members: dict[str, Member]) -> None:

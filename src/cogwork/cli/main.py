@@ -75,7 +75,9 @@ COMMANDS = {
     "link": Entry(
         "cogwork.cli.commands.link", "Manage links to other containers: add, remove, list."
     ),
-    "shell": Entry("cogwork.cli.commands.shell", "Run commands at one container interactively."),
+    "shell": Entry(
+        "cogwork.cli.commands.shell", "Run commands at one container without writing its URL."
+    ),
     "mesh": Entry("cogwork.cli.commands.mesh", "List containers, links and routes."),
     "leave": Entry(
         "cogwork.cli.commands.leave", "Remove a container from the mesh permanently and stop it."

@@ -124,8 +124,8 @@ def lines_of_prompt(prompt: PromptSession[str], text: str) -> Iterator[str]:
 def prompt_session(completer: object) -> PromptSession[str]:
     """Make what reads lines from a terminal, with history and completion."""
     from prompt_toolkit import PromptSession  # noqa: PLC0415  # an extra, needed by a terminal alone
-    from prompt_toolkit.completion import Completer  # noqa: PLC0415
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.completion import Completer  # noqa: PLC0415  # likewise
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415  # likewise
 
     assert isinstance(completer, Completer)
     return PromptSession(
