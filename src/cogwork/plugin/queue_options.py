@@ -82,7 +82,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     dead_letter: Text | None = None
     maximum_length: ItemCount | None = None
     maximum_bytes: Size = BYTES_MAX
-    maximum_length_policy: Literal["reject", "drop-oldest", "block"] = "block"
+    maximum_length_policy: Literal["reject", "reject-dead-letter", "drop-oldest", "block"] = "block"
     maximum_delivery_count: ItemCount | None = None
     maximum_acquisitions: Annotated[int, Meta(ge=0, le=COUNT_MAX)] | None = None
     in_doubt: Literal["park", "redeliver"] | None = None

@@ -22,6 +22,10 @@ PLACE = "queue 'q' in vhost '/'"
             {"x-max-length-bytes": 5000, "x-overflow": "reject-publish"},
             {"maximum_bytes": 5000, "maximum_length_policy": "reject"},
         ),
+        (
+            {"x-max-length": 1, "x-overflow": "reject-publish-dlx"},
+            {"maximum_length": 1, "maximum_length_policy": "reject-dead-letter"},
+        ),
         ({"x-max-priority": 3}, {"priorities": 4}),
         ({"x-delivery-limit": 2}, {"maximum_delivery_count": 3}),
         ({"x-dead-letter-exchange": "dlx"}, {"dead_letter": "exchange/dlx"}),
@@ -62,7 +66,7 @@ def test_priorities_are_heeded_if_somebody_asks_for_them() -> None:
         ({"x-queue-mode": "eager"}, "invalid_queue_mode"),
         ({"x-single-active-consumer": "yes"}, "{unacceptable_type,longstr}"),
         ({"x-queue-type": b"classic"}, "{unacceptable_type,binary}"),
-        ({"x-overflow": "reject-publish-dlx"}, "invalid_overflow"),
+        ({"x-overflow": "reject"}, "invalid_overflow"),
         ({"x-dead-letter-exchange": ""}, "needs an x-dead-letter-routing-key"),
     ],
 )

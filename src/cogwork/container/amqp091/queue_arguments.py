@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ("arguments_of", "check_equal", "options_of", "type_name")
 
-OVERFLOW: Final = {"drop-head": "drop-oldest", "reject-publish": "reject"}
+OVERFLOW: Final = {
+    "drop-head": "drop-oldest",
+    "reject-publish": "reject",
+    "reject-publish-dlx": "reject-dead-letter",
+}
 
 PRIORITY_MAX: Final = 255
 
@@ -83,13 +87,6 @@ def _number(value: object) -> int:
     return int(value)
 
 
-def _count(value: object) -> int:
-    number = _number(value)
-    if number == 0:
-        raise _BadValue("{value_zero,0}: at least 1 is supported")
-    return number
-
-
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _BadValue(f"{{unacceptable_type,{type_name(value)}}}")
@@ -107,11 +104,11 @@ def _expires(value: object) -> dict[str, Any]:
 
 
 def _length(value: object) -> dict[str, Any]:
-    return {"maximum_length": min(_count(value), COUNT_MAX)}
+    return {"maximum_length": min(_number(value), COUNT_MAX)}
 
 
 def _size(value: object) -> dict[str, Any]:
-    return {"maximum_bytes": min(_count(value), SIZE_MAX)}
+    return {"maximum_bytes": min(_number(value), SIZE_MAX)}
 
 
 def _overflow(value: object) -> dict[str, Any]:
@@ -196,11 +193,22 @@ def options_of(arguments: Table, place: str) -> dict[str, Any]:
         except _BadTypeError as error:
             text = f"invalid type '{error}' for arg '{name}' in {place}"
             raise ProtocolError(ReplyCode.PRECONDITION_FAILED, text) from None
-    bounds = {"maximum_length", "maximum_bytes"}
-    if bounds & options.keys():
-        options.setdefault("maximum_length_policy", OVERFLOW["drop-head"])
+    _bound(options)
     dead_letter = _dead_letter_address(arguments, place)
     return options if dead_letter is None else {**options, "dead_letter": dead_letter}
+
+
+def _bound(options: dict[str, Any]) -> None:
+    """Have a queue that is bounded drop its head, if it is not to do anything else.
+
+    One without room for any message has them live no time: each goes to a consumer that waits.
+    """
+    bounds = options.keys() & {"maximum_length", "maximum_bytes"}
+    if bounds:
+        options.setdefault("maximum_length_policy", OVERFLOW["drop-head"])
+    for name in bounds:
+        if not options[name]:
+            options |= {name: 1, "ttl_s": LEAST_TTL_S}
 
 
 def _dead_letter_address(arguments: Table, place: str) -> str | None:
@@ -247,7 +255,8 @@ def arguments_of(options: Mapping[str, Any]) -> Table:
     found["x-message-ttl"] = None if ttl_s is None else int(ttl_s * MILLISECONDS)
     found["x-max-priority"] = levels - 1 if levels not in (1, PRIORITIES) else None
     found["x-delivery-limit"] = None if tries is None else tries - 1
-    found["x-overflow"] = "reject-publish" if policy == OVERFLOW["reject-publish"] else None
+    words = {policy: word for word, policy in OVERFLOW.items() if word != "drop-head"}
+    found["x-overflow"] = words.get(str(policy))
     found |= _dead_letter_arguments(options.get("dead_letter"))
     return {name: value for name, value in found.items() if value is not None}
 

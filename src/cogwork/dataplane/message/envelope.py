@@ -135,7 +135,7 @@ def read_envelope(p, size, wants, e):
             at = _read_dead_letter_id(p, at, size, e)
             e.id_section_start = cython.cast(uint32_t, start)
             e.id_section_end = cython.cast(uint32_t, at)
-        elif code == 0x72 and wants & (WANTS_DELAY | WANTS_MESSAGE_ID):
+        elif code == 0x72 and wants & (WANTS_DELAY | WANTS_MESSAGE_ID | WANTS_DEAD_LETTER_ID):
             at = _read_annotations(p, at, size, wants, e)
         elif code == 0x73:
             at = _read_properties(p, at, size, wants, e)

@@ -29,6 +29,8 @@ cdef class Store(Settlement):
     cdef public AddressEntry near_inlet
     cdef Dispatcher dispatcher
     cdef int full_policy
+    # Whether what a full store rejects goes to the dead-letter address, too.
+    cdef bint dead_letters_refused
     cdef public uint64_t ceiling_bytes
     cdef int wants
     cdef uint8_t[256] levels
@@ -46,6 +48,7 @@ cdef class Store(Settlement):
     cdef bint is_owed
     cdef bint is_kept_waiting(self) noexcept
     cdef bint is_above_ceiling(self) noexcept
+    cdef bint goes_in_circles(self, Shipment* s) except -1
     cdef bint cannot_write(self, Shipment* s) except -1
     cdef int reply(self, Shipment* s, int code, bytes state) except -1
     cdef int hold_answer(self, Terminus source) except -1

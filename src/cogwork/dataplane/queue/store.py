@@ -17,7 +17,7 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
 from cython.cimports.cogwork.dataplane.message.envelope import (
     WANTS_DEAD_LETTER_ID,
@@ -46,6 +46,7 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
 )
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 
+from cogwork.dataplane.queue.death_cycles import is_automatic_cycle
 from cogwork.dataplane.queue.refusals import (
     CHOKED_STATE,
     DISK_FAILED_STATE,
@@ -87,7 +88,7 @@ NO_CEILING = 0xFFFFFFFFFFFFFFFF
 LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
 """What a message is taken to have before any has come."""
 
-_POLICIES = ("block", "drop-oldest", "reject")
+_POLICIES = ("block", "drop-oldest", "reject", "reject-dead-letter")
 
 
 class Store(Settlement):
@@ -191,14 +192,17 @@ class Store(Settlement):
 
     @property
     def policy(self) -> str:
-        """What a full store does with one message more: block, drop-oldest or reject."""
+        """What a full store does with one message more: one of `_POLICIES`."""
+        if self.dead_letters_refused:
+            return "reject-dead-letter"
         return _POLICIES[self.full_policy]
 
     @policy.setter
     def policy(self, name: str):
         if name not in _POLICIES:
             raise ValueError(f"no policy {name!r}; expected one of {', '.join(_POLICIES)}")
-        self.full_policy = _POLICIES.index(name)
+        self.dead_letters_refused = name == "reject-dead-letter"
+        self.full_policy = FULL_REJECTS if self.dead_letters_refused else _POLICIES.index(name)
 
     def is_ready(self):
         is_kept_waiting: cython.bint = self.journal is not None and self.is_kept_waiting()
@@ -328,6 +332,9 @@ class Store(Settlement):
         ):
             self.duplicates += 1
             return 1
+        if e.is_dead_letter and self.goes_in_circles(s):
+            self.dropped += 1
+            return 1
         if e.message_id != cython.NULL:
             is_known = self.recent.saw(e.message_id, e.message_id_size, self.now())
             if is_known and not e.is_moved:
@@ -336,6 +343,10 @@ class Store(Settlement):
         if self.full_policy != FULL_BLOCKS and (is_full(self) or self.is_above_ceiling()):
             if self.full_policy == FULL_REJECTS:
                 self.refused += 1
+                if self.dead_letters_refused:
+                    self.do_without(s.data, s.size, s.format)
+                    if e.is_dead_letter:  # its queue would send it again
+                        return 1
                 return self.reply(s, REJECTED, FULL_STATE)
             if not self.make_room():
                 self.do_without(s.data, s.size, s.format)
@@ -346,6 +357,12 @@ class Store(Settlement):
                 self.journal.note_seen(e.message_id, e.message_id_size, self.now())
         self.admit(s, cython.address(e))
         return 1
+
+    def goes_in_circles(self, s):
+        """Return whether a dead letter of AMQP 0-9-1 has come back here without anybody's doing."""
+        if s.format != 0 or self.inlet is None:
+            return False
+        return is_automatic_cycle(bytes_from(s.data, s.size), self.inlet.name)
 
     def cannot_write(self, s):
         """Reject a message that cannot be written down; return whether it is one."""

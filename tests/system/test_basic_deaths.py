@@ -1,0 +1,114 @@
+"""Dead letters by AMQP 0-9-1: in circles, of full queues, and of queues without any room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pika
+import pytest
+from pika.exceptions import NackError
+
+from .basic_clients import basic_channel, taken
+from .served import served, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pika.adapters.blocking_connection import BlockingChannel
+
+    from .served import Served
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("deaths")) as running:
+        yield running
+
+
+@pytest.fixture
+def channel(container: Served) -> Iterator[BlockingChannel]:
+    with basic_channel(container) as opened:
+        yield opened
+
+
+def _declare(channel: BlockingChannel, name: str, dead: str, *, durable: bool, **more: Any) -> None:
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+    arguments |= {f"x-{key.replace('_', '-')}": value for key, value in more.items()}
+    channel.queue_declare(name, durable=durable, arguments=arguments)
+
+
+def _count(channel: BlockingChannel, name: str) -> int:
+    count: int = channel.queue_declare(name, passive=True).method.message_count
+    return count
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_what_would_go_round_for_ever_is_dropped(
+    channel: BlockingChannel, is_durable: bool
+) -> None:
+    channel.queue_declare("witness", exclusive=True)
+    channel.exchange_declare("round", "fanout", auto_delete=True)
+    _declare(channel, "a", "b", message_ttl=50, durable=is_durable)
+    arguments = {"x-dead-letter-exchange": "round", "x-message-ttl": 50}
+    channel.queue_declare("b", durable=is_durable, arguments=arguments)
+    for name in ("a", "witness"):
+        channel.queue_bind(name, "round")
+    channel.basic_publish("", "a", b"round")
+    within(10, lambda: _count(channel, "witness") == 1, "it has not died in b")
+    channel.basic_publish("", "a", b"the next one")
+    within(10, lambda: _count(channel, "witness") >= 2, "the next one has not died in b")
+    assert _count(channel, "witness") == 2, "the first one has died in b again"
+    for name in ("a", "b"):
+        channel.queue_delete(name)
+
+
+def test_what_a_consumer_has_rejected_goes_round(channel: BlockingChannel) -> None:
+    _declare(channel, "work", "wait", durable=False)
+    _declare(channel, "wait", "work", durable=False, message_ttl=50)
+    channel.basic_publish("", "work", b"retried")
+    for count in range(3):
+        method, properties, _ = taken(channel, "work", 1)[0]
+        deaths = (properties.headers or {}).get("x-death", [])
+        assert [death["count"] for death in deaths] == ([count, count] if count else [])
+        channel.basic_nack(method.delivery_tag, requeue=False)
+        channel.cancel()
+    channel.queue_delete("work")
+    channel.queue_delete("wait")
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_what_a_full_queue_refuses_is_dead_and_its_publisher_told(
+    channel: BlockingChannel, is_durable: bool
+) -> None:
+    channel.queue_declare("refused")
+    more = {"max_length": 1, "overflow": "reject-publish-dlx"}
+    _declare(channel, "full", "refused", durable=is_durable, **more)
+    channel.confirm_delivery()
+    persistent = pika.BasicProperties(delivery_mode=2)
+    channel.basic_publish("", "full", b"first", persistent)
+    with pytest.raises(NackError):
+        channel.basic_publish("", "full", b"second", persistent)
+    _, properties, body = taken(channel, "refused", 1, auto_ack=True)[0]
+    channel.cancel()
+    assert (properties.headers["x-death"][0]["reason"], body) == ("maxlen", b"second")
+    assert [body for _, _, body in taken(channel, "full", 1, auto_ack=True)] == [b"first"]
+    channel.cancel()
+    for name in ("full", "refused"):
+        channel.queue_delete(name)
+
+
+def test_a_queue_without_room_has_messages_for_those_who_wait(channel: BlockingChannel) -> None:
+    channel.queue_declare("late")
+    _declare(channel, "none", "late", durable=False, max_length=0)
+    channel.basic_publish("", "none", b"nobody waits")
+    within(10, lambda: _count(channel, "late") == 1, "no dead letter")
+    found: list[bytes] = []
+    channel.basic_consume("none", lambda *got: found.append(got[3]), auto_ack=True)
+    channel.basic_publish("", "none", b"somebody waits")
+
+    def has_come() -> bool:
+        channel.connection.process_data_events(0.01)
+        return found == [b"somebody waits"]
+
+    within(10, has_come, "it has not come")
+    assert _count(channel, "late") == 1
