@@ -413,6 +413,7 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
                     calls.Proposal(5, STREAM, [b"command", b""]), calls.FindTime(6, STREAM, 9),
                     calls.GetSnapshot(7, STREAM), calls.GetMembers(8, STREAM),
                     calls.GetMove(9, STREAM), calls.GetFloor(10, STREAM),
+                    calls.GetApplied(11, STREAM, 4),
                 )
             ),
             *(

@@ -19,6 +19,22 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from cogwork.cluster.levels import FIRST_LEVEL, HIGHEST_LEVEL, MEMBERS_MAX, NotUnderstood, lacking
+from cogwork.cluster.topology import (
+    TOPOLOGY_LEVEL,
+    Bind,
+    Change,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteQueue,
+    EndIncarnations,
+    Entry,
+    Topology,
+    TopologyCommand,
+    TopologyState,
+    Unbind,
+    state_of,
+)
 from cogwork.plugin.engine.errors import Malformed
 from cogwork.plugin.engine.placement import Placement
 from cogwork.raft.membership import Membership
@@ -64,6 +80,9 @@ OPTIONS_BYTES_MAX = 16 * 1024
 
 REPLICAS = 3
 """So many of the primaries hold what is declared without saying who does."""
+
+QUEUE_PREFIX = "queue/"
+"""What the addresses of those queues begin with that the topology may have."""
 
 NAME_BYTES_MAX = 1_024
 OPTIONS_MAX = 64
@@ -252,7 +271,23 @@ class Set(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 Command = (
-    Declare | Delete | Move | Moved | Recover | Primaries | PrimariesMoved | Raise | Supports | Set
+    Declare
+    | Delete
+    | Move
+    | Moved
+    | Recover
+    | Primaries
+    | PrimariesMoved
+    | Raise
+    | Supports
+    | Set
+    | DeclareExchange
+    | DeleteExchange
+    | DeclareQueue
+    | DeleteQueue
+    | Bind
+    | Unbind
+    | EndIncarnations
 )
 
 _FIELDS = {each.__name__: len(each.__struct_fields__) for each in Command.__args__}
@@ -283,11 +318,15 @@ class Outcome(msgspec.Struct, frozen=True):
         declaration: What it is about, as it stands, or stood; None where there is none.
         has_changed: Whether the command changed anything.
         problem: Why it did not do what it says; empty where it did.
+        entry: What it is about where that is a part of the topology.
+        changes: What has come to the topology, and gone from it.
     """
 
     declaration: Declaration | None
     has_changed: bool
     problem: str = ""
+    entry: Entry | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class _State(msgspec.Struct, array_like=True):
@@ -297,6 +336,7 @@ class _State(msgspec.Struct, array_like=True):
     placements: list[tuple[int, Placement]] = []
     primaries: Placement | None = None
     supports: list[tuple[str, int]] = []
+    topology: TopologyState | None = None
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -312,6 +352,7 @@ class Declarations:
         primaries: Who holds the declarations; None where it is who began the cluster.
         level: The feature level, which all rules of applying commands depend on.
         supports: The highest level that each member has announced, by container.
+        topology: Exchanges, the queues that all share, and bindings.
     """
 
     def __init__(self, check: Check | None = None) -> None:
@@ -324,6 +365,7 @@ class Declarations:
         self.primaries: Placement | None = None
         self.level = FIRST_LEVEL
         self.supports: dict[str, int] = {}
+        self.topology = Topology()
         self._next_number = 1
         self._by_name: dict[tuple[Kind, str, str], Declaration] = {}
         self._by_number: dict[int, Declaration] = {}
@@ -363,6 +405,8 @@ class Declarations:
             outcome = self._apply_to_primaries(command)
             self._digest = ""
             return outcome
+        if isinstance(command, TopologyCommand):
+            return self._apply_to_topology(command)
         key = (command.kind, command.vhost, command.name)
         match command:
             case Declare():
@@ -370,7 +414,7 @@ class Declarations:
             case Set():
                 outcome = self._set(key, command)
             case Delete():
-                outcome = self._delete(key)
+                outcome = self._delete_with_queue(key)
             case Move():
                 outcome = self._move(self._by_name.get(key), command)
             case Moved():
@@ -379,22 +423,60 @@ class Declarations:
             self._digest = ""
         return outcome
 
+    def _apply_to_topology(self, command: TopologyCommand) -> Outcome:
+        if self.level < TOPOLOGY_LEVEL:
+            text = (
+                f"feature level {TOPOLOGY_LEVEL} is needed for that: the cluster's is {self.level}"
+            )
+            return Outcome(None, False, text)
+        problem = ""
+        if isinstance(command, DeclareQueue):
+            problem = self._problem_with_queue(command)
+        if problem:
+            return Outcome(None, False, problem)
+        result = self.topology.apply(command)
+        return Outcome(None, bool(result.changes), *result[2:], result.entry, result.changes)
+
+    def _problem_with_queue(self, command: DeclareQueue) -> str:
+        """Return why a queue cannot be where it is to be: its records go with it, or are none."""
+        is_replicated = ("queue", command.vhost, QUEUE_PREFIX + command.name) in self._by_name
+        if is_replicated and command.home:
+            return f"queue {command.name!r:.200} is there as a replicated one"
+        if not is_replicated and not command.home:
+            return f"the records of queue {command.name!r:.200} are not declared"
+        return ""
+
+    def _delete_with_queue(self, key: tuple[Kind, str, str]) -> Outcome:
+        """Take a declaration back, and what the topology has of a queue whose records these are."""
+        kind, vhost, name = key
+        outcome = self._delete(key)
+        if not outcome.has_changed or kind != "queue" or not name.startswith(QUEUE_PREFIX):
+            return outcome
+        result = self.topology.apply(DeleteQueue(vhost, name.removeprefix(QUEUE_PREFIX), 0))
+        return Outcome(outcome.declaration, True, entry=result.entry, changes=result.changes)
+
     def _delete(self, key: tuple[Kind, str, str]) -> Outcome:
         kind, _, name = key
         found = self._by_name.get(key)
         if found is None:
             return Outcome(None, False)
-        inside = next((each for each in self._by_name if each[1] == name), None)
-        if kind == VHOST and inside is not None:
+        inside = self._first_in(name) if kind == VHOST else ""
+        if inside:
             return Outcome(
                 found,
                 False,
-                f"virtual host {name!r:.200} has the {inside[0]} {inside[2]!r:.200}: delete it and "
-                "all others first",
+                f"virtual host {name!r:.200} has the {inside}: delete it and all others first",
             )
         del self._by_name[key], self._by_number[found.number]
         self._placements.pop(found.number, None)
         return Outcome(found, True)
+
+    def _first_in(self, vhost: str) -> str:
+        """Name something that is declared in a virtual host; empty where nothing is."""
+        found = next((each for each in self._by_name if each[1] == vhost), None)
+        if found is not None:
+            return f"{found[0]} {found[2]!r:.200}"
+        return self.topology.first_in(vhost)
 
     def _raise(self, command: Raise) -> Outcome:
         if command.level <= self.level:
@@ -484,6 +566,10 @@ class Declarations:
             return Outcome(found, False, _difference(found, command, self.placement(found)))
         if len(self._by_name) >= DECLARATIONS_MAX:
             return Outcome(None, False, f"{DECLARATIONS_MAX} declarations are there already")
+        homed = self.topology.queue(command.vhost, command.name.removeprefix(QUEUE_PREFIX))
+        if command.kind == "queue" and command.name.startswith(QUEUE_PREFIX) and homed is not None:
+            text = f"{command.name!r:.200} is there, at its home {homed.home!r:.80}"
+            return Outcome(None, False, text)
         made = Declaration(self._next_number, *key, command.options)
         self._next_number += 1
         self._by_name[key] = self._by_number[made.number] = made
@@ -559,16 +645,28 @@ class Declarations:
 
     def to_bytes(self) -> bytes:
         """Write the state down; equal states are equal octets."""
+        return self.writer()()
+
+    def writer(self) -> Callable[[], bytes]:
+        """Return what writes the state down as it is now: it may be called later, in a thread."""
+        if self.level < TOPOLOGY_LEVEL:
+            octets = _encoder.encode(self._base())
+            return lambda: octets
+        base, topology = self._base(), self.topology
+        next_number, entries = topology.next_number, topology.entries
+        return lambda: _encoder.encode((*base, state_of(next_number, entries)))
+
+    def _base(self) -> tuple[object, ...]:
+        """Return the state without the topology, as a snapshot has it."""
         declared = [self._by_name[key] for key in sorted(self._by_name)]
         state = (self.level, self._next_number, declared)
         placements = sorted(self._placements.items())
         if self.level > FIRST_LEVEL:
-            supports = sorted(self.supports.items())
-            return _encoder.encode((*state, placements, self.primaries, supports))
+            return (*state, placements, self.primaries, sorted(self.supports.items()))
         if self.primaries is not None:
-            return _encoder.encode((*state, placements, self.primaries))
+            return (*state, placements, self.primaries)
         # As it was before anything could be moved, where nothing has been.
-        return _encoder.encode((*state, placements) if placements else state)
+        return (*state, placements) if placements else state
 
     @classmethod
     def from_bytes(cls, data: bytes, check: Check | None = None) -> Declarations:
@@ -600,6 +698,8 @@ class Declarations:
         made._by_number = {each.number: each for each in state.declarations}
         made._placements = dict(state.placements)
         made.primaries = state.primaries
+        if state.topology is not None:
+            made.topology = Topology.restored(state.topology)
         return made
 
     @property
@@ -611,8 +711,10 @@ class Declarations:
     def digest(self) -> str:
         """Returns what two containers compare to know that they agree."""
         if not self._digest:
-            self._digest = hashlib.sha256(self.to_bytes()).hexdigest()
-        return self._digest
+            self._digest = hashlib.sha256(_encoder.encode(self._base())).hexdigest()
+        if self.level < TOPOLOGY_LEVEL:
+            return self._digest
+        return hashlib.sha256(self._digest.encode() + self.topology.digest).hexdigest()
 
 
 def encode(command: Command) -> bytes:

@@ -195,6 +195,7 @@ class Container:
     def _complete(self, worker: Worker | None) -> None:
         """Make what needs the data directory to be open, which nobody else can use now."""
         configuration = self.configuration
+        self._share_topology()
         self.peers.mesh = self.mesh
         self._queue_memory = QueueMemory()
         self._take_limits(configuration)
@@ -211,6 +212,13 @@ class Container:
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
         options = configuration.telemetry
         self._heartbeat = None if options is None else Heartbeat(self, options)
+
+    def _share_topology(self, names: list[str] | None = None) -> None:
+        """Have virtual hosts know what the cluster has of them: all, where none are named."""
+        topology = self.replication.topology
+        for name in self.vhosts if names is None else names:
+            if topology is not None:
+                self.vhosts[name].topology = topology.of(self.vhosts[name])
 
     def _make_basic_peers(self, reply_prefix: str) -> BasicPeers:
         return BasicPeers(
@@ -395,6 +403,7 @@ class Container:
     def _add_vhosts(self, plans: Mapping[str, Plan]) -> list[str]:
         """Make the virtual hosts that are new, for linked containers, too; return their names."""
         fresh = self._virtual_hosts.take(plans)
+        self._share_topology(fresh)
         for name in fresh:
             self.mesh.add_vhost(self.vhosts[name])
             log.info("virtual host %r was added", name)

@@ -156,13 +156,16 @@ class ExchangeOptions(Struct, frozen=True, forbid_unknown_fields=True):
 class ManagedExchanges(Protocol):
     """The exchanges of a virtual host, as management sees them: by their addresses.
 
-    Each of these raises `ManagementError` where it is refused.
+    Each of these raises `ManagementError` where it is refused. In a cluster it is awaited: by then
+    it is so at all containers that are linked.
     """
 
-    def declare(self, address: str, options: ExchangeOptions, requester: Requester) -> bool:
+    def declare(
+        self, address: str, options: ExchangeOptions, requester: Requester
+    ) -> bool | Awaitable[bool]:
         """Make an exchange; return False if it was there, and the same."""
 
-    def delete(self, address: str, *, if_unused: bool) -> bool:
+    def delete(self, address: str, *, if_unused: bool) -> bool | Awaitable[bool]:
         """Delete an exchange; return False if it was not there."""
 
     def bind(
@@ -172,12 +175,12 @@ class ManagedExchanges(Protocol):
         key: str,
         arguments: Mapping[str, object],
         requester: Requester,
-    ) -> bool:
+    ) -> bool | Awaitable[bool]:
         """Bind a queue or an exchange; return False if it was bound so already."""
 
     def unbind(
         self, source: str, destination: str, key: str, arguments: Mapping[str, object]
-    ) -> bool:
+    ) -> bool | Awaitable[bool]:
         """Remove a binding; return whether it was there."""
 
 

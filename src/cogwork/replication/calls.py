@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Answer",
+    "AppliedIs",
     "Bounded",
     "Call",
     "Failed",
     "FindTime",
     "FloorIs",
+    "GetApplied",
     "GetBounds",
     "GetFloor",
     "GetIdentity",
@@ -149,6 +151,16 @@ class GetIdentity(_Call, frozen=True, array_like=True, tag=True):
 
 class GetFloor(_Call, frozen=True, array_like=True, tag=True):
     """How far the replica has come, for one that has to begin again."""
+
+
+class GetApplied(_Call, frozen=True, array_like=True, tag=True):
+    """Says once the container has applied the declarations up to an offset.
+
+    Attributes:
+        next: The offset of the first one that it need not have applied.
+    """
+
+    next: int
 
 
 class _Answer(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -284,6 +296,16 @@ class FloorIs(_Answer, frozen=True, array_like=True, tag=True):
     has_forgotten: bool
 
 
+class AppliedIs(_Answer, frozen=True, array_like=True, tag=True):
+    """How far the container has applied the declarations.
+
+    Attributes:
+        next: The offset of the next one.
+    """
+
+    next: int
+
+
 class Refused(_Answer, frozen=True, array_like=True, tag=True):
     """The call as a whole was not carried out.
 
@@ -307,6 +329,7 @@ Call = (
     | GetRoom
     | GetIdentity
     | GetFloor
+    | GetApplied
 )
 Answer = (
     Results
@@ -319,6 +342,7 @@ Answer = (
     | RoomIs
     | IdentityIs
     | FloorIs
+    | AppliedIs
     | Refused
 )
 

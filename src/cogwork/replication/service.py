@@ -21,7 +21,9 @@ from cogwork.raft.pace import Pace
 from cogwork.replication import calls
 from cogwork.replication.call_tracker import CALL, CallTracker
 from cogwork.replication.calls import (
+    AppliedIs,
     FloorIs,
+    GetApplied,
     GetFloor,
     GetIdentity,
     GetRoom,
@@ -79,6 +81,7 @@ class RaftService:
         has_lost_past: Tells whether a group may be older than this container's data directory.
         refused: Containers of other clusters: nothing is taken from them but which one that is.
         tell_identity: Tells other containers which cluster this one is in.
+        when_applied: Has a call made once the declarations up to an offset are applied here.
         on_replica_changed: Called with a stream whose replica here has come or gone, or has another
             leader.
     """
@@ -116,6 +119,7 @@ class RaftService:
         self.has_lost_past: Callable[[int], bool] = _has_lost_none
         self.refused: set[str] = set()
         self.tell_identity: Callable[[GetIdentity], IdentityIs] | None = None
+        self.when_applied: Callable[[int, Callable[[int], object]], object] = _answer_nothing
         self.on_replica_changed: Callable[[str], object] = _ignore
         self._wal = wal
         self._queue = queue
@@ -317,6 +321,9 @@ class RaftService:
         elif isinstance(call, GetIdentity):
             if self.tell_identity is not None:
                 answer(self.tell_identity(call))
+        elif isinstance(call, GetApplied):
+            number = call.number
+            self.when_applied(call.next, lambda at: answer(AppliedIs(number, at)))
         elif isinstance(call, GetFloor) and self._is_awaited(call.stream):
             answer(FloorIs(call.number, 0, 0, [], has_forgotten=True))
         else:
@@ -464,6 +471,10 @@ def is_identity(datagram: memoryview) -> bool:
     """Tell whether a datagram asks for a cluster's identity, or is the answer to that."""
     is_call = datagram[:1] == CALL
     return is_call and isinstance(calls.decode(datagram[1:]), GetIdentity | IdentityIs)
+
+
+def _answer_nothing(_next: int, _call: Callable[[int], object]) -> None:
+    """Follow no declarations."""
 
 
 def _ignore(_stream: str) -> None:

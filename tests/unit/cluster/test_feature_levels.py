@@ -152,7 +152,7 @@ def test_a_level_beyond_this_version_changes_nothing_and_is_told() -> None:
     assert state.to_bytes() == before
 
 
-@pytest.mark.parametrize("state", [(3, 1, []), (2, 1, [], [], None, [], "new")])
+@pytest.mark.parametrize("state", [(3, 1, []), (2, 1, [], [], None, [], None, "new")])
 def test_a_snapshot_of_a_later_version_is_not_understood(state: tuple[object, ...]) -> None:
     with pytest.raises(NotUnderstood, match="snapshot"):
         Declarations.from_bytes(msgspec.msgpack.encode(state))

@@ -45,6 +45,8 @@ MESSAGES = [
     calls.Refused(13, Failed("NotLeader", [], "b")),
     calls.GetIdentity(14, ORDERS, wants_facts=True),
     calls.IdentityIs(15, "", True, "token", {}, 4, FACTS),
+    calls.GetApplied(16, calls.StreamKey(""), 1 << 40),
+    calls.AppliedIs(17, 9),
 ]
 
 ERRORS = [

@@ -27,6 +27,7 @@ ANSWERS = {
     "GetRoom": "RoomIs",
     "GetIdentity": "IdentityIs",
     "GetFloor": "FloorIs",
+    "GetApplied": "AppliedIs",
 }
 
 

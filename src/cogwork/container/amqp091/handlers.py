@@ -1,12 +1,17 @@
 """Which function does what a method on a channel asks for.
 
 A function that has to wait is a coroutine, or returns one: see `Channel.wait_for`.
+
+In a cluster, what a method is about may have been declared at another container a moment ago. So
+where a function says that something is not there, this container first applies all that is declared
+by now (a linearizable read, Raft §6.4), and calls it again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.container.amqp091 import (
     basic_methods,
     channel_methods,
@@ -44,5 +49,45 @@ def dispatch(channel: Channel, method: Method, content: Content | None) -> None:
         work = _HANDLERS[type(method)](channel, method, content)
     except Refused as refused:
         raise refusal_of(refused) from None
+    except ProtocolError as error:
+        if not _may_be_elsewhere(channel, error):
+            raise
+        work = _caught_up(channel, method, content, error)
+    else:
+        if work is not None and channel.vhost.topology is not None:
+            work = _looked_up(channel, method, content, work)
     if work is not None:
         channel.wait_for(work, method)
+
+
+def _may_be_elsewhere(channel: Channel, error: ProtocolError) -> bool:
+    """Return whether what is not there may have been declared at another container just now."""
+    return error.code is ReplyCode.NOT_FOUND and channel.vhost.topology is not None
+
+
+async def _looked_up(channel: Channel, method: Method, content: Content | None, work: Work) -> None:
+    """Do what waits; where something is not there, look whether the cluster has it by now."""
+    try:
+        await work
+    except ProtocolError as error:
+        if not _may_be_elsewhere(channel, error):
+            raise
+        await _caught_up(channel, method, content, error)
+
+
+async def _caught_up(
+    channel: Channel, method: Method, content: Content | None, error: ProtocolError
+) -> None:
+    """Do what a method asks for once all is known here that the cluster has declared.
+
+    Raises:
+        ProtocolError: What it is about is still not there.
+    """
+    topology = channel.vhost.topology
+    assert topology is not None, "else nothing can have been declared elsewhere"
+    why = await topology.catch_up()
+    if why:
+        raise ProtocolError(error.code, f"{error.explanation}; {why}")
+    work = _HANDLERS[type(method)](channel, method, content)
+    if work is not None:
+        await work

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
-from cogwork.container.amqp091.exchange_methods import exchange_errors
+from cogwork.container.amqp091.exchange_methods import bind_to, exchange_errors, unbind_from
 from cogwork.container.amqp091.queue_arguments import options_of
 from cogwork.container.amqp091.queues import Counts, Traits, address_of
 from cogwork.container.amqp091.reply_to import REPLY_TO, entry_of_reply
+from cogwork.container.amqp091.shared_queues import declare_shared
 from cogwork.plugin.capabilities import replica_of
-from cogwork.router.exchanges.binding import Destination
+from cogwork.router.exchanges.binding import Binding, Destination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cogwork.amqp091.method import Method
     from cogwork.container.amqp091.channel import Channel, Work
     from cogwork.container.amqp091.queues import DeclaredQueue
+    from cogwork.container.vhost.shared import VhostTopology
 
 __all__ = ("HANDLERS", "name_of", "queue_named")
 
@@ -106,6 +108,7 @@ def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
         method.auto_delete,
         channel.connection if method.exclusive else None,
         method.arguments,
+        is_server_named=not method.queue,
     )
     queue = _equal(channel, name, traits)
     if queue is not None:
@@ -119,20 +122,26 @@ def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
 
 
 def _equal(channel: Channel, name: str, traits: Traits) -> DeclaredQueue | None:
-    """Return a queue that is there already; None where it is not.
+    """Return a queue that is there already; None where it is not, or is to be the cluster's.
 
     Raises:
         ProtocolError: It was declared otherwise (406), or is another connection's (405).
     """
     queue = channel.queues.find(name)
-    if queue is not None:
-        channel.queues.demand_equal(queue, traits, channel.connection)
+    if queue is None or channel.queues.is_to_be_shared(queue, traits):
+        return None
+    channel.queues.demand_equal(queue, traits, channel.connection)
     return queue
 
 
 async def _make(channel: Channel, method: m.QueueDeclare, name: str, traits: Traits) -> None:
     options = options_of(traits.arguments, channel.queues.place(name))
     await channel.take_turn()
+    topology = channel.vhost.topology
+    if topology is not None and not traits.is_private:
+        with exchange_errors():
+            if await topology.is_shared():
+                await declare_shared(channel, topology, name, traits, options)
     queue = _equal(channel, name, traits)  # another client may have made it meanwhile
     if queue is None:
         queue = channel.queues.declare(name, traits, options, channel.client.makers)
@@ -149,36 +158,31 @@ def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) ->
         channel.demand("send", channel.vhost.exchanges.address(exchange))
 
 
-def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> None:
+def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> Work | None:
     """Bind a queue to an exchange."""
     name = _bindable(channel, method)
     with exchange_errors():
         channel.vhost.exchanges.demand_named(method.exchange)
-        channel.queues.demand(name, channel.connection)
-        channel.vhost.exchanges.bind(
-            method.exchange,
-            Destination("queue", name),
-            octets_of(_key_of(channel, method)),
-            method.arguments,
-            makers=channel.client.makers,
-        )
-    if not method.nowait:
-        channel.reply(m.QueueBindOk())
+    queue = channel.queues.demand(name, channel.connection)
+    binding = _binding_of(channel, method, name)
+    ok = None if method.nowait else m.QueueBindOk()
+    return bind_to(channel, method.exchange, binding, ok, is_private=queue.is_private)
 
 
-def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) -> None:
+def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) -> Work | None:
     """Undo a binding; one that is not there is fine, and so are its ends."""
     name = _bindable(channel, method)
+    is_private = False
     if channel.queues.find(name) is not None:
-        channel.queues.demand(name, channel.connection)
-    with exchange_errors():
-        channel.vhost.exchanges.unbind(
-            method.exchange,
-            Destination("queue", name),
-            octets_of(_key_of(channel, method)),
-            method.arguments,
-        )
-    channel.reply(m.QueueUnbindOk())
+        is_private = channel.queues.demand(name, channel.connection).is_private
+    binding = _binding_of(channel, method, name)
+    ok = m.QueueUnbindOk()
+    return unbind_from(channel, method.exchange, binding, ok, is_private=is_private)
+
+
+def _binding_of(channel: Channel, method: m.QueueBind | m.QueueUnbind, name: str) -> Binding:
+    key = octets_of(_key_of(channel, method))
+    return Binding(Destination("queue", name), key, method.arguments)
 
 
 def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
@@ -221,19 +225,44 @@ def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) ->
     queue = None
     if channel.queues.find(name) is not None:
         queue = channel.queues.demand(name, channel.connection)
+    topology = channel.vhost.topology
+    if topology is not None and (queue is None or queue.shared is not None):
+        return _delete_shared(channel, method, name, topology)
+    if queue is not None:
         _demand_deletable(channel, queue)
         if queue.is_elsewhere:
             return _delete_elsewhere(channel, method, queue)
-        counts = Counts(queue.message_count, queue.consumer_count)
-        channel.queues.demand_disused(
-            name, counts, if_unused=method.if_unused, if_empty=method.if_empty
-        )
+        _demand_disused(channel, method, name, Counts(queue.message_count, queue.consumer_count))
     if not method.nowait:  # before consumers of this channel are told that they have ended
         count = 0 if queue is None else queue.message_count
         channel.reply(m.QueueDeleteOk(message_count=count))
     if queue is not None:
         channel.queues.delete(queue)
     return None
+
+
+def _demand_disused(channel: Channel, method: m.QueueDelete, name: str, counts: Counts) -> None:
+    channel.queues.demand_disused(
+        name, counts, if_unused=method.if_unused, if_empty=method.if_empty
+    )
+
+
+async def _delete_shared(
+    channel: Channel, method: m.QueueDelete, name: str, topology: VhostTopology
+) -> None:
+    """Give a queue up at all containers; one that is not here may be new."""
+    if channel.queues.find(name) is None:
+        await topology.catch_up()
+    count = 0
+    if channel.queues.find(name) is not None:
+        queue = channel.queues.demand(name, channel.connection)
+        counts = await channel.queues.counts(queue)
+        _demand_disused(channel, method, name, counts)
+        count = counts.messages
+        with exchange_errors():
+            await topology.delete_queue(name)
+    if not method.nowait:
+        channel.reply(m.QueueDeleteOk(message_count=count))
 
 
 async def _delete_elsewhere(channel: Channel, method: m.QueueDelete, queue: DeclaredQueue) -> None:

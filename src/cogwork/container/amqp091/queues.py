@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.tables import decode_table
 from cogwork.container.amqp091.faults import shown_vhost
 from cogwork.container.amqp091.queue_arguments import (
     MILLISECONDS,
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.amqp091.types import Table
+    from cogwork.cluster.topology import SharedQueue
     from cogwork.container.connections.node_shares import Makers
+    from cogwork.container.vhost.shared import VhostTopology
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
-__all__ = ("BasicQueues", "DeclaredQueue", "Traits", "address_of")
+__all__ = ("BasicQueues", "DeclaredQueue", "Traits", "address_of", "rule_of_queue")
 
 PREFIX = "queue/"
 
@@ -81,12 +84,19 @@ class Traits:
         is_auto_delete: Whether it goes with its last consumer.
         owner: The connection that has it alone; None for everybody's.
         arguments: As they were given.
+        is_server_named: Whether its name was made up here.
     """
 
     is_durable: bool
     is_auto_delete: bool = False
     owner: Owner | None = None
     arguments: Table = field(default_factory=dict)
+    is_server_named: bool = False
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it is a private queue: it lives and dies at its container, in a cluster, too."""
+        return self.owner is not None or (self.is_server_named and not self.is_durable)
 
     @property
     def expires_s(self) -> float | None:
@@ -108,6 +118,7 @@ class DeclaredQueue:
             what its options do not.
         had_consumers: Whether it ever had any.
         used_s: When it was last used, by the monotonic clock.
+        shared: What the cluster has of it; None where no cluster has it.
     """
 
     name: str
@@ -116,6 +127,7 @@ class DeclaredQueue:
     consumers: dict[QueueConsumer, None] = field(default_factory=dict)
     is_restored: bool = False
     had_consumers: bool = False
+    shared: SharedQueue | None = None
     used_s: float = field(default_factory=time.monotonic)
 
     @property
@@ -128,6 +140,11 @@ class DeclaredQueue:
         """Whether another container has its messages: what is asked of it, is asked there."""
         replica = replica_of(self.node)
         return replica is not None and replica.epoch is None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it lives and dies at its container, in a cluster, too."""
+        return self.traits.is_private
 
     @property
     def message_count(self) -> int:
@@ -230,7 +247,24 @@ class BasicQueues:
             known = self._known[name] = DeclaredQueue(
                 name, node, _traits_of(rule), is_restored=True
             )
+        self._take_shared(known)
         return known
+
+    def _take_shared(self, queue: DeclaredQueue) -> None:
+        """Go by what the cluster has of a queue, where it has one of that name."""
+        topology = self._vhost.topology
+        shared = None if topology is None else topology.queue(queue.name)
+        if shared is None or queue.shared is shared:
+            return
+        queue.shared, queue.is_restored = shared, False
+        arguments = decode_table(shared.arguments)
+        queue.traits = Traits(shared.durable, shared.auto_delete, arguments=arguments)
+        self._note_mortal(queue)
+
+    def is_private(self, name: str) -> bool:
+        """Return whether there is a queue that lives and dies at this container."""
+        queue = self.find(name)
+        return queue is not None and queue.is_private
 
     def demand(self, name: str, connection: object) -> DeclaredQueue:
         """Return a queue that a connection may use.
@@ -294,7 +328,7 @@ class BasicQueues:
         """
         address = address_of(name)
         _, inherited = self._vhost.rule_of(address)
-        rule = _rule(address, inherited, traits, options)
+        rule = rule_of_queue(address, inherited, traits, options)
         self._vhost.declare(address, rule, makers, is_in_turn=True)
         node = self._vhost.nodes[address]
         assert isinstance(node, Storing)
@@ -313,7 +347,8 @@ class BasicQueues:
             return  # it went with the last of them
         if isinstance(node, Removable):
             node.end_links()
-            node.delete()
+            if queue.shared is None or self._has_messages(queue.shared, node):
+                node.delete()
         self._vhost.remove_node(queue.address)
 
     # -- what another container owns
@@ -407,7 +442,101 @@ class BasicQueues:
             if self._known.get(name) is not queue or self.find(name) is not queue:
                 del self._mortal[name]
             elif queue.is_abandoned or queue.is_expired(now_s):
-                self.delete(queue)
+                self._end(queue)
+
+    def _end(self, queue: DeclaredQueue) -> None:
+        """Give up a queue that goes by itself; one of the cluster goes where its messages are."""
+        topology = self._vhost.topology
+        if queue.shared is None or topology is None:
+            self.delete(queue)
+        elif self._has_messages(queue.shared, queue.node):
+            queue.had_consumers = False  # once is enough
+            queue.use()
+            topology.delete_queue_later(queue.name)
+
+    def _has_messages(self, shared: SharedQueue, node: Storing) -> bool:
+        """Return whether the messages of a queue of the cluster are here."""
+        if shared.home:
+            return shared.home == self._vhost.container_id
+        replica = replica_of(node)
+        return replica is not None and replica.epoch is not None
+
+    # -- what a cluster has
+
+    def is_shared(self, name: str) -> bool:
+        """Return whether a queue is the cluster's."""
+        queue = self.find(name)
+        return queue is not None and queue.shared is not None
+
+    def is_to_be_shared(self, queue: DeclaredQueue, wanted: Traits) -> bool:
+        """Return whether a queue that is only here is to be the cluster's when it is declared."""
+        topology = self._vhost.topology
+        is_clusters = topology is not None and topology.is_active and not wanted.is_private
+        return is_clusters and queue.shared is None and not self._is_configured(queue.address)
+
+    def _is_configured(self, address: str) -> bool:
+        """Return whether the configuration has a queue itself: it stays what it is there."""
+        return self._vhost.table.resolve(address).pattern == address
+
+    def demand_undeclared(self, name: str) -> None:
+        """Check that a queue that is here can become the cluster's.
+
+        Raises:
+            ProtocolError: It is in use as one that nobody has declared (406).
+        """
+        node = self._vhost.nodes.get(address_of(name))
+        if not isinstance(node, Storing) or replica_of(node) is not None:
+            return
+        counts = node.store.counts()
+        rule = self._vhost.nodes.rules[address_of(name)]
+        is_basic = rule.options.get("in_doubt") == "redeliver"  # declared so, before a restart
+        if not is_basic and (counts["ready"] or counts["consumers"]):
+            text = f"{self.place(name)} is in use undeclared, each container with a part of it"
+            raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"{text}: empty it first")
+
+    def follow(self, shared: SharedQueue) -> None:
+        """Have a queue of the cluster here: its messages, or what leads to them.
+
+        Raises:
+            ProtocolError: An argument cannot be used here.
+            Refused: There can be no such queue here.
+        """
+        address = address_of(shared.name)
+        arguments = decode_table(shared.arguments)
+        traits = Traits(shared.durable, shared.auto_delete, arguments=arguments)
+        if shared.home:
+            _, inherited = self._vhost.rule_of(address)
+            options = options_of(arguments, self.place(shared.name))
+            rule = rule_of_queue(address, inherited, traits, options)
+            self._vhost.declare_homed(address, rule, shared.home)
+        queue = self.find(shared.name)
+        if queue is not None:
+            self._take_shared(queue)
+
+    def follow_no_more(self, shared: SharedQueue) -> None:
+        """Have a queue no longer that the cluster has not any more."""
+        queue = self.find(shared.name)
+        if queue is None or queue.shared is None or queue.shared.number != shared.number:
+            return
+        self.delete(queue)
+
+    async def share(self, topology: VhostTopology, own: str) -> None:
+        """Declare for the cluster what was declared here before it could have queues.
+
+        Raises:
+            ExchangeError: The cluster does not answer.
+        """
+        for queue in list(self._known.values()):
+            if queue.is_private or queue.is_restored or queue.shared is not None:
+                continue
+            traits = queue.traits
+            await topology.declare_queue(
+                queue.name,
+                durable=traits.is_durable,
+                auto_delete=traits.is_auto_delete,
+                arguments=traits.arguments,
+                home=own,
+            )
 
     def _note_mortal(self, queue: DeclaredQueue) -> None:
         """Look at a queue with each tick that may go by itself."""
@@ -422,9 +551,17 @@ def _traits_of(rule: AddressRule) -> Traits:
     return Traits(rule.options.get("durability") != "memory", arguments=own)
 
 
-def _rule(
+def rule_of_queue(
     address: str, inherited: AddressRule, traits: Traits, options: Mapping[str, Any]
 ) -> AddressRule:
+    """Return the rule of a queue's node.
+
+    Args:
+        address: The queue's.
+        inherited: The rule that holds for its address otherwise.
+        traits: What its declaration says.
+        options: What its arguments say.
+    """
     own = dict(options)
     if traits.owner is not None:
         own["home"] = None  # it is where its connection is

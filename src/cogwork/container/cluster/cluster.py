@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork import __version__
@@ -36,6 +37,7 @@ from cogwork.cluster.declarations import (
 )
 from cogwork.cluster.levels import FIRST_LEVEL, NotUnderstood
 from cogwork.cluster.members import MemberFacts
+from cogwork.cluster.topology import Change
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.engine.contract import CaughtUp, FromOffset, Origin, Snapshot
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from cogwork.cluster.declarations import Check, Command, Declaration, Value
+    from cogwork.cluster.topology import Topology, TopologyCommand
     from cogwork.container.cluster.identity import Identity
     from cogwork.plugin.engine.batch import Chunk
     from cogwork.plugin.engine.contract import Start
@@ -112,6 +115,7 @@ class Cluster:
         declarations: The copy.
         next: The offset of the record that comes next.
         on_set: Called when users, permissions or virtual hosts are others than before.
+        on_topology: Called with what has come to the topology, and gone from it.
         on_failure: Called when what is declared needs a later version: the container has to stop.
     """
 
@@ -141,6 +145,7 @@ class Cluster:
         self.declarations = Declarations(check)
         self.next = 0
         self.on_set: Callable[[], object] = _do_nothing
+        self.on_topology: Callable[[Sequence[Change]], None] = _follow_nothing
         self._current = asyncio.Event()
         self._has_caught_up = False
         self._service = service
@@ -149,7 +154,7 @@ class Cluster:
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
-        self._reaching: list[tuple[int, asyncio.Future[None]]] = []
+        self._reaching: list[tuple[int, Callable[[int], object]]] = []
         self._kept, self._kept_level = 0, FIRST_LEVEL
         self._failure: NotUnderstood | None = None
         self.on_failure: Callable[[NotUnderstood], object] = _ignore
@@ -174,9 +179,16 @@ class Cluster:
         """
         end = (await (await self._open()).bounds()).next
         if self.next < end:
-            reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._reaching.append((end, reached))
+            reached: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self.when_applied(end, partial(_set_result, reached))
             await reached
+
+    def when_applied(self, end: int, call: Callable[[int], object]) -> None:
+        """Have a call made with the next offset once all before one is applied here."""
+        if self.next >= end:
+            call(self.next)
+        else:
+            self._reaching.append((end, call))
 
     async def find(self, kind: str, vhost: str, name: str) -> Declaration | None:
         """Return what is declared, also if that was a moment ago and elsewhere (Raft §6.4).
@@ -400,6 +412,20 @@ class Cluster:
         if self.declarations.level > self._kept_level:
             await self._keep(await self._open())
 
+    async def change_topology(self, command: TopologyCommand | Delete) -> Outcome:
+        """Declare, bind or delete something of the topology; return once it is so here.
+
+        Raises:
+            ConsensusError: It is not known, or not at all.
+            ValueError: It cannot be.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await self._order(command)
+        except TimeoutError:
+            why = await whom_it_lacks(self._service, KEY, self.voters)
+            raise Unknown(f"nobody has answered within {ANSWER_TIMEOUT_S:g} s, {why}") from None
+
     async def _order(self, command: Command) -> Outcome:
         engine = await self._open()
         appended = await engine.append(Batch.of([_written(command)]))
@@ -541,6 +567,7 @@ class Cluster:
         self.next = self._kept = snapshot.offset
         self._kept_level = self.declarations.level
         self._follow_primaries()
+        self._tell(self.on_topology, _changes_between(before.topology, self.declarations.topology))
         for kind in ("stream", "queue"):
             for declaration in before.all(kind):
                 found = self.declarations.find(kind, declaration.vhost, declaration.name)
@@ -563,6 +590,8 @@ class Cluster:
                 if declaration.vhost in vhosts:
                     self._tell(self._listener.declared, declaration)
                     self._tell(self._listener.moved, declaration)
+        found = [each for each in self.declarations.topology if each.vhost in vhosts]
+        self._tell(self.on_topology, [Change(each, True) for each in found])
 
     def _apply(self, chunk: Chunk) -> None:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):
@@ -584,16 +613,15 @@ class Cluster:
     def _tell_reached(self) -> None:
         """Let those go on who wait for what is known now."""
         self._reaching, waiting = [], self._reaching
-        for end, reached in waiting:
-            if end > self.next and not reached.done():
-                self._reaching.append((end, reached))
-            elif not reached.done():
-                reached.set_result(None)
+        for end, call in waiting:
+            self.when_applied(end, call)
 
     def _apply_one(self, command: Command) -> Outcome:
         outcome = self.declarations.apply(command)
         if isinstance(command, Primaries | PrimariesMoved | Recover):
             self._follow_primaries()
+        if outcome.changes:
+            self._tell(self.on_topology, outcome.changes)
         if isinstance(command, Set | Delete) and command.kind in SET_SINCE:
             if outcome.has_changed:
                 self.on_set()
@@ -627,8 +655,11 @@ class Cluster:
 
     async def _keep(self, engine: RaftEngine) -> None:
         self._kept, self._kept_level = self.next, self.declarations.level
-        await engine.save_snapshot(Snapshot(self.next, self.declarations.to_bytes()))
-        await engine.trim(self.next)
+        offset, write = self.next, self.declarations.writer()
+        # There may be a hundred thousand declarations: meanwhile others have their turn.
+        data = await asyncio.to_thread(write)
+        await engine.save_snapshot(Snapshot(offset, data))
+        await engine.trim(offset)
 
     # -- for people
 
@@ -689,6 +720,21 @@ def _written(command: Command) -> bytes:
     except (Malformed, NotUnderstood, OverflowError, TypeError) as error:
         raise ValueError(str(error)) from error
     return data
+
+
+def _set_result(future: asyncio.Future[int], end: int) -> None:
+    if not future.done():
+        future.set_result(end)
+
+
+def _changes_between(before: Topology, after: Topology) -> list[Change]:
+    """Return what has gone, bindings first, and then what has come, bindings last."""
+    gone = [Change(each, False) for each in before if not after.has(each)]
+    return [*reversed(gone), *(Change(each, True) for each in after if not before.has(each))]
+
+
+def _follow_nothing(_changes: Sequence[Change]) -> None:
+    """Have no topology here."""
 
 
 def _do_nothing() -> None:

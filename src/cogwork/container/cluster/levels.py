@@ -133,8 +133,8 @@ class Levels:
         if not self._cluster.is_current:
             return
         if self._service.leads(STREAM):
-            if self._cluster.declarations.level < HIGHEST_LEVEL:
-                await self._raise()
+            while self._cluster.declarations.level < HIGHEST_LEVEL and await self._raise():
+                pass  # one after the other, while all know the next one
             await self._cluster.keep_level()
         declarations = self._cluster.declarations
         own = self._service.own
@@ -144,7 +144,8 @@ class Levels:
         ):
             await self._cluster.announce(own, HIGHEST_LEVEL)
 
-    async def _raise(self) -> None:
+    async def _raise(self) -> bool:
+        """Raise the level by one, where all know the next one; tell whether they do."""
         declarations, voters = self._cluster.declarations, self._cluster.voters
         level = declarations.level + 1
         supports, silent = await self._ask()
@@ -157,9 +158,10 @@ class Levels:
                     *(level - 1, ", ".join(without), level, "is" if len(without) == 1 else "are"),
                 )
             self._told = without
-            return
+            return False
         await self._cluster.raise_level(level, supports)
         log.info("the cluster's feature level is %d", level)
+        return True
 
     async def _ask(self) -> tuple[dict[str, int], list[str]]:
         """Return what members say that they know, and who is there and says nothing."""

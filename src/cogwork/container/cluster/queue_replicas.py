@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
 from msgspec import structs
@@ -162,6 +162,18 @@ class QueueReplicas:
         return await open_declared(
             self._cluster, self._service, KIND, name, queue.options, defaults=DEFAULTS
         )
+
+    async def declare(self, vhost: str, address: str) -> None:
+        """Declare a queue that is here, without waiting for its records.
+
+        Raises:
+            ConsensusError: It is not known whether it will be, or it cannot be now.
+            ValueError: It is declared with other options.
+        """
+        assert self._cluster is not None
+        queue = self._queues[vhost, address]
+        options = cast("Mapping[str, Value]", queue.options)
+        await self._cluster.declare(KIND, vhost, address, options, DEFAULTS)
 
     def held(self, queue: ReplicatedQueue, engine: RaftEngine | None) -> Mapping[str, object]:
         """Return who holds a queue's records, and who is to, as far as it is known here."""

@@ -7,6 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from cogwork.cluster.topology import Owner
 from cogwork.config.errors import ConfigurationError
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
@@ -18,8 +19,10 @@ from cogwork.container.cluster.raft import FIRST_GROUP as RAFT_GROUP
 from cogwork.container.cluster.raft import ClusteredRaft
 from cogwork.container.cluster.roll_call import RollCall
 from cogwork.container.cluster.settings import check
+from cogwork.container.cluster.shared_topology import SharedTopology
 from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
+from cogwork.container.cluster.visibility import Visibility
 from cogwork.container.journals.records import FIRST_GROUP
 from cogwork.container.vhost.engines import ORB, RAFT
 from cogwork.replication.service import RaftService, is_identity
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration
     from cogwork.cluster.levels import NotUnderstood
     from cogwork.config.settings import Configuration
+    from cogwork.container.amqp091.peers import BasicPeers
     from cogwork.container.cluster.queue_replicas import QueueReplicas
     from cogwork.container.journals.journals import QueueJournals
     from cogwork.container.mesh.datagrams import Datagrams
@@ -66,6 +70,7 @@ class ReplicatedContainer(Protocol):
         journals: Keep its queues on disk.
         queues: Its part in replicated queues.
         attachments: Its clients' links.
+        basic_peers: Its connections by AMQP 0-9-1.
     """
 
     configuration: Configuration
@@ -78,6 +83,7 @@ class ReplicatedContainer(Protocol):
     journals: QueueJournals
     queues: QueueReplicas
     attachments: Attachments
+    basic_peers: BasicPeers
 
     def fail(self, failure: CogworkError) -> None:
         """Have it stop: it cannot go on."""
@@ -118,6 +124,7 @@ class Replication:
         raft: The engine.
         levels: Has the cluster's feature level rise.
         roll_call: Asks all members how they are.
+        topology: Exchanges, queues and bindings of the cluster; None without `[cluster]`.
         is_in_use: Whether there is a data directory, or a cluster to be a part of.
     """
 
@@ -175,6 +182,7 @@ class Replication:
         self._identity.tell_facts = partial(self.cluster.member_facts, container.incarnation)
         self.levels = self._levels_of(container)
         self.roll_call = self._roll_call_of(container)
+        self.topology = None if voters is None else self._topology_of(container)
         self._catch_up = CatchUp(self.cluster)
         self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
@@ -209,6 +217,21 @@ class Replication:
             uuid=lambda: identity.uuid,
             linked=lambda: routes.tree.costs,
             gone_since_s=lambda: routes.unreachable_since_s,
+        )
+
+    def _topology_of(self, container: ReplicatedContainer) -> SharedTopology:
+        routes, mesh = container.mesh.mesh.routes, container.mesh.mesh
+        self.service.when_applied = self.cluster.when_applied
+        return SharedTopology(
+            Owner(container.id, container.incarnation),
+            self.cluster,
+            self.service,
+            Visibility(self.cluster, self.service, lambda: routes.tree.costs),
+            replicas=container.queues,
+            vhosts=container.vhosts,
+            queues_of=container.basic_peers.queues_of,
+            life_of=mesh.life_of,
+            linked=lambda: routes.tree.costs,
         )
 
     def _refuse(self, carrier: Carrier, containers: set[str]) -> None:
@@ -288,6 +311,8 @@ class Replication:
             self._identity.start(self.service)
             self.cluster.start()
             self.levels.start()
+            if self.topology is not None:
+                self.topology.start()
             self._queues.start(self.cluster, self.service, self.raft.moves)
 
     async def hand_over(self) -> None:
@@ -313,6 +338,8 @@ class Replication:
         self._queues.close()
         await self._catch_up.close()
         await self.levels.close()
+        if self.topology is not None:
+            await self.topology.close()
         await self.cluster.close()
         await self._identity.close()
         await self.service.close()

@@ -87,7 +87,7 @@ class View:
         self.mesh: MeshView = mesh_view.View(container)
         self._declarations = Declarations(vhost)
         self._streams = StreamDeclarations(vhost)
-        self.exchanges = ManagedExchanges(vhost.exchanges, _makers)
+        self.exchanges = ManagedExchanges(vhost, _makers)
         self._reported = Reported(vhost.name, lambda: container.core.now)
         self.collections: Mapping[str, Collection] = {
             **collections_of(container, vhost),
@@ -270,7 +270,10 @@ class View:
 
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
         """Have the whole cluster give up a queue; tell whether there was one."""
-        return self._container.queues.withdraw(self._vhost.name, address.removeprefix("/"))
+        name, topology = address.removeprefix("/"), self._vhost.topology
+        if topology is not None and topology.queue(name.removeprefix("queue/")) is not None:
+            return topology.delete_queue(name.removeprefix("queue/"))
+        return self._container.queues.withdraw(self._vhost.name, name)
 
     def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]

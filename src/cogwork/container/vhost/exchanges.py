@@ -5,6 +5,9 @@ is decided what may be declared, and what goes along with what. A queue that goe
 along, and an exchange that deletes itself goes with the last binding from it, which may take others
 along. What is durable is kept on disk (`kept_exchanges`); a binding is if both of its ends are.
 
+What a cluster has is declared elsewhere (`VhostTopology`), and followed here: it is not kept on
+disk, goes when the cluster says so, and whoever asks for it meets the same refusals.
+
 Refusals have the reply codes and the wording of RabbitMQ, for clients branch on them.
 """
 
@@ -58,7 +61,13 @@ COMPARED: Final = (ALTERNATE, "hash-header", "hash-property")
 
 
 class Exchanges:
-    """Those of one virtual host. The address `exchange/NAME` is one's node."""
+    """Those of one virtual host. The address `exchange/NAME` is one's node.
+
+    Attributes:
+        on_unused: Called with an exchange of the cluster that is to go with its last binding, when
+            that was one of this container's alone, and has gone.
+        is_to_be_shared: Whether there may be something that the cluster has not.
+    """
 
     def __init__(
         self,
@@ -88,6 +97,10 @@ class Exchanges:
         self._declared: dict[str, DeclaredExchange] = {}
         self._makers: dict[str, Makers] = {}
         self._binding_makers: dict[tuple[str, Binding], Makers] = {}
+        self._shared: set[str] = set()
+        self._shared_bindings: set[tuple[str, Binding]] = set()
+        self.on_unused: Callable[[str], object] = _leave
+        self.is_to_be_shared = True
         self._is_closed = False
         self._node = node
         self._prefix = self._node.address("x").removesuffix("x")
@@ -115,6 +128,7 @@ class Exchanges:
         self, exchanges: Iterable[DeclaredExchange], bindings: Iterable[tuple[str, Binding]]
     ) -> None:
         """Declare what a configuration has; what is there otherwise stays, and that is told."""
+        self.is_to_be_shared = True
         for each in exchanges:
             try:
                 self.declare(
@@ -221,18 +235,41 @@ class Exchanges:
                 exchange is there otherwise, or a maker has too many.
         """
         wanted = DeclaredExchange(name, kind, durable, auto_delete, internal, dict(arguments or {}))
-        self._demand_type(kind)
-        self._demand_not_default(name)
-        there = self._declared.get(name)
-        if there is not None:
-            self._demand_equal(there, wanted)
+        return self.declare_exchange(wanted, makers)
+
+    def declare_exchange(self, wanted: DeclaredExchange, makers: Makers = ()) -> bool:
+        """Make an exchange; see `declare`."""
+        if self.has_equal(wanted):
             return False
-        self._demand_name(name)
-        self._demand_share(EXCHANGES, makers)
+        self.demand_new(wanted, makers)
         self._add(wanted, makers)
-        if durable and self._kept is not None:
+        name = wanted.name
+        if wanted.durable and self._kept is not None:
             self._write(partial(self._kept.declare, wanted), partial(self._give_up, name))
         return True
+
+    def has_equal(self, wanted: DeclaredExchange) -> bool:
+        """Return whether an exchange is there, and the same.
+
+        Raises:
+            ExchangeError: It is there otherwise, or can never be.
+        """
+        self._demand_type(wanted.kind)
+        self._demand_not_default(wanted.name)
+        there = self._declared.get(wanted.name)
+        if there is not None:
+            self._demand_equal(there, wanted)
+        return there is not None
+
+    def demand_new(self, wanted: DeclaredExchange, makers: Makers) -> None:
+        """Check that an exchange may be made that is not there.
+
+        Raises:
+            ExchangeError: The name is reserved, an argument is wrong, or a maker has too many.
+        """
+        self._demand_name(wanted.name)
+        self._demand_share(EXCHANGES, makers)
+        self._matcher_of(wanted)
 
     def _add(self, exchange: DeclaredExchange, makers: Makers) -> None:
         """Put an exchange into the graph.
@@ -241,15 +278,8 @@ class Exchanges:
             ExchangeError: Its type is not there, or takes not its arguments.
         """
         name = exchange.name
-        try:
-            matcher = self._matcher_of(exchange)
-        except InvalidBinding as error:
-            text = f"{error} in {self._named(EXCHANGE, name)}"
-            raise ExchangeError(PRECONDITION_FAILED, text) from error
-        alternate = exchange.arguments.get(ALTERNATE)
-        if alternate is not None and not isinstance(alternate, str):
-            text = f"invalid type '{field_type(alternate)}' for arg '{ALTERNATE}'"
-            raise ExchangeError(PRECONDITION_FAILED, f"{text} in {self._named(EXCHANGE, name)}")
+        matcher, alternate = self._matcher_of(exchange), exchange.arguments.get(ALTERNATE)
+        assert alternate is None or isinstance(alternate, str)
         self._graph.add(name, matcher, alternate, is_internal=exchange.internal)
         self._declared[name] = exchange
         if name not in PREDECLARED:
@@ -258,8 +288,21 @@ class Exchanges:
         self._node.changed()
 
     def _matcher_of(self, exchange: DeclaredExchange) -> ExchangeType:
+        """Make what matches the messages of an exchange.
+
+        Raises:
+            ExchangeError: Its type is not there, or takes not its arguments.
+        """
         factory = self._demand_type(exchange.kind)
-        return factory(exchange.arguments, random.randrange)
+        where = f"in {self._named(EXCHANGE, exchange.name)}"
+        alternate = exchange.arguments.get(ALTERNATE)
+        if alternate is not None and not isinstance(alternate, str):
+            text = f"invalid type '{field_type(alternate)}' for arg '{ALTERNATE}' {where}"
+            raise ExchangeError(PRECONDITION_FAILED, text)
+        try:
+            return factory(exchange.arguments, random.randrange)
+        except InvalidBinding as error:
+            raise ExchangeError(PRECONDITION_FAILED, f"{error} {where}") from error
 
     def _demand_type(self, kind: str) -> ExchangeTypeFactory:
         try:
@@ -280,19 +323,27 @@ class Exchanges:
         Raises:
             ExchangeError: It is one that is always there, or is in use.
         """
-        self._demand_not_default(name)
-        if name.startswith(RESERVED):
-            text = f"deletion of system {self._named(EXCHANGE, name)} not allowed"
-            raise ExchangeError(ACCESS_REFUSED, text)
-        if name not in self._declared:
+        if not self.demand_deletable(name, if_unused=if_unused):
             return False
-        if if_unused and self._graph.bindings(name):
-            text = f"{self._named(EXCHANGE, name)} in use"
-            raise ExchangeError(PRECONDITION_FAILED, text)
         if self._declared[name].durable and self._kept is not None:
             self._write(partial(self._kept.delete, name))
         self._follow(self._give_up(name))
         return True
+
+    def demand_deletable(self, name: str, *, if_unused: bool = False) -> bool:
+        """Check that an exchange may be deleted; return False if it is not there.
+
+        Raises:
+            ExchangeError: It is one that is always there, or is in use.
+        """
+        self._demand_not_default(name)
+        if name.startswith(RESERVED):
+            text = f"deletion of system {self._named(EXCHANGE, name)} not allowed"
+            raise ExchangeError(ACCESS_REFUSED, text)
+        if if_unused and name in self._declared and self._graph.bindings(name):
+            text = f"{self._named(EXCHANGE, name)} in use"
+            raise ExchangeError(PRECONDITION_FAILED, text)
+        return name in self._declared
 
     def _give_up(self, name: str) -> list[tuple[str, Binding]]:
         """Give up an exchange with all of its bindings; return those that led to it."""
@@ -341,10 +392,7 @@ class Exchanges:
         if self._graph.find(source, binding) is not None:
             return False
         self._demand_share(BINDINGS, makers)
-        try:
-            self._graph.bind(source, binding)
-        except InvalidBinding as error:
-            raise ExchangeError(PRECONDITION_FAILED, str(error)) from error
+        self._bind(source, binding)
         self._binding_makers[source, binding] = makers
         self._shares.take(BINDINGS, makers)
         self._node.changed()
@@ -354,6 +402,44 @@ class Exchanges:
                 partial(self._unbind, source, binding),
             )
         return True
+
+    def _bind(self, source: str, binding: Binding) -> None:
+        """Put a binding into the graph.
+
+        Raises:
+            ExchangeError: The type of the exchange does not take it.
+        """
+        try:
+            self._graph.bind(source, binding)
+        except InvalidBinding as error:
+            raise ExchangeError(PRECONDITION_FAILED, str(error)) from error
+
+    def demand_bindable(self, source: str, binding: Binding, makers: Makers) -> bool:
+        """Check that a binding may be made; return False if it is there.
+
+        Raises:
+            ExchangeError: As `bind` does.
+        """
+        self._demand_ends(source, binding.destination)
+        if self._graph.find(source, binding) is not None:
+            return False
+        self._demand_share(BINDINGS, makers)
+        try:
+            self._matcher_of(self.demand(source)).bind(binding)
+        except InvalidBinding as error:
+            raise ExchangeError(PRECONDITION_FAILED, str(error)) from error
+        return True
+
+    def binding_like(self, source: str, binding: Binding) -> Binding | None:
+        """Return the binding that is there and the same; None if there is none.
+
+        Raises:
+            ExchangeError: An end is the default exchange.
+        """
+        self._demand_not_default(source)
+        if binding.destination.kind == EXCHANGE:
+            self._demand_not_default(binding.destination.name)
+        return None if source not in self._declared else self._graph.find(source, binding)
 
     def unbind(
         self,
@@ -367,12 +453,8 @@ class Exchanges:
         Raises:
             ExchangeError: An end is the default exchange.
         """
-        self._demand_not_default(source)
-        if destination.kind == EXCHANGE:
-            self._demand_not_default(destination.name)
-        if source not in self._declared:
-            return False
-        there = self._graph.find(source, Binding(destination, key, dict(arguments or {})))
+        wanted = Binding(destination, key, dict(arguments or {}))
+        there = self.binding_like(source, wanted)
         if there is None:
             return False
         if self._kept is not None:
@@ -393,7 +475,11 @@ class Exchanges:
         """
         if self._is_closed or not address.startswith(QUEUE_PREFIX):
             return
-        lost = self._graph.unbind_all(Destination(QUEUE, address.removeprefix(QUEUE_PREFIX)))
+        destination = Destination(QUEUE, address.removeprefix(QUEUE_PREFIX))
+        bound = self._graph.bindings_to(destination)
+        lost = [each for each in bound if each not in self._shared_bindings]
+        for each in lost:
+            self._graph.unbind(*each)
         self._node.changed()
         self._follow(lost)
 
@@ -404,11 +490,99 @@ class Exchanges:
         if self._kept is not None:
             self._forget(partial(self._kept.unbind, lost))
         for source in dict.fromkeys(source for source, _ in lost):
-            exchange = self._declared.get(source)
-            if exchange is not None and exchange.auto_delete and not self._graph.bindings(source):
+            if not self.is_unused(source):
+                continue
+            if source in self._shared:
+                self.on_unused(source)
+            else:
                 if self._kept is not None:
                     self._forget(partial(self._kept.delete, source))
                 self._follow(self._give_up(source))
+
+    def is_unused(self, name: str) -> bool:
+        """Return whether an exchange goes with its last binding, and has none."""
+        exchange = self._declared.get(name)
+        return exchange is not None and exchange.auto_delete and not self._graph.bindings(name)
+
+    # -- what a cluster has
+
+    def is_shared(self, name: str) -> bool:
+        """Return whether an exchange is the cluster's, or is always there."""
+        return name in self._shared or name in PREDECLARED
+
+    def own(self) -> list[DeclaredExchange]:
+        """List the exchanges that are this container's alone."""
+        return [each for name, each in self._declared.items() if not self.is_shared(name)]
+
+    def own_bindings(self) -> list[tuple[str, Binding]]:
+        """List the bindings that no cluster has."""
+        found = [(name, each) for name in self._declared for each in self._graph.bindings(name)]
+        return [each for each in found if each not in self._shared_bindings]
+
+    def follow_exchange(self, wanted: DeclaredExchange) -> None:
+        """Have an exchange of the cluster, in the place of one that was this container's alone.
+
+        Raises:
+            ExchangeError: Its type is not there, or takes not its arguments.
+        """
+        there = self._declared.get(wanted.name)
+        if there is not None and there != wanted:
+            log.warning("exchange %r is as the cluster has it: it was %r", wanted.name, there)
+            self._follow(self._give_up(wanted.name))
+        if wanted.name not in self._declared:
+            self._add(wanted, ())
+        self._shared.add(wanted.name)
+
+    def follow_no_exchange(self, name: str) -> None:
+        """Have an exchange no longer that the cluster has not any more."""
+        if name in self._shared:
+            self._shared.discard(name)
+            self._follow(self._give_up(name))
+
+    def follow_binding(self, source: str, binding: Binding) -> None:
+        """Have a binding of the cluster.
+
+        Raises:
+            ExchangeError: The type of the exchange does not take it.
+        """
+        if self._graph.find(source, binding) is None:
+            self._bind(source, binding)
+            self._node.changed()
+        self._shared_bindings.add((source, binding))
+
+    def follow_no_binding(self, source: str, binding: Binding) -> None:
+        """Have a binding no longer that the cluster has not any more."""
+        if (source, binding) in self._shared_bindings:
+            self._shared_bindings.discard((source, binding))
+            self._unbind(source, binding)
+            self._count_no_longer(source, binding)
+
+    def keep_no_shared(self) -> None:
+        """Keep on disk no longer what was this container's, and is the cluster's now."""
+        if self._kept is None:
+            return
+        kept = [each for each in self._kept.exchanges() if each.name in self._shared]
+        bound = [each for each in self._kept.bindings() if each in self._shared_bindings]
+        if bound:
+            self._forget(partial(self._kept.unbind, bound))
+        for each in kept:
+            self._forget(partial(self._kept.delete, each.name))
+
+    def is_shared_binding(self, source: str, binding: Binding) -> bool:
+        """Return whether a binding is the cluster's."""
+        return (source, binding) in self._shared_bindings
+
+    def count_for(self, name: str, makers: Makers) -> None:
+        """Have an exchange of the cluster count as made by those who asked for it here."""
+        if name in self._makers:
+            self._shares.give_back(EXCHANGES, self._makers[name])
+            self._makers[name] = makers
+            self._shares.take(EXCHANGES, makers)
+
+    def count_binding_for(self, source: str, binding: Binding, makers: Makers) -> None:
+        """Have a binding of the cluster count as made by those who asked for it here."""
+        self._binding_makers[source, binding] = makers
+        self._shares.take(BINDINGS, makers)
 
     def _forget(self, write: Callable[[], None]) -> None:
         """Keep something no longer that has gone: nobody waits to hear of a failure."""
@@ -530,6 +704,10 @@ class Exchanges:
             f"inequivalent arg '{key}' for {self._named(EXCHANGE, name)}: "
             f"received {received} but current is {current}",
         )
+
+
+def _leave(_name: str) -> None:
+    """Follow no cluster."""
 
 
 def _queue_address(name: str) -> str:

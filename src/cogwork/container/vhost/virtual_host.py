@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
     from cogwork.container.vhost.kept_exchanges import KeptExchanges
+    from cogwork.container.vhost.shared import VhostTopology
     from cogwork.dataplane.core import Core
     from cogwork.plugin.audits import Audits
     from cogwork.plugin.effects import Effect
@@ -103,6 +104,7 @@ class VirtualHost:
         holders: Who has an address of it alone.
         nodes: By address, or by prefix for those that serve one.
         exchanges: Those that are declared, with their bindings.
+        topology: What the cluster has of exchanges, queues and bindings; None without a cluster.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
         shares: How many queues and streams may be made, and by whom.
@@ -148,6 +150,7 @@ class VirtualHost:
         self.near = AddressSpace(core, self._resolve_near)
         self.reach: Reach | None = None
         self.holders = Holders(self)
+        self.topology: VhostTopology | None = None
         self.view: ContainerView | None = None
         self.schemas: Schemas | None = None
         self._declared: dict[str, AddressRule] = {}
