@@ -22,7 +22,9 @@ SAID = Interest(InterestKind.OWNER, "", ADDRESS, consumers=7)
 def made(woken: list[str]) -> Owners:
     """Return the owners of a virtual host with one queue, which is owned here."""
     node = object.__new__(QueueNode)
-    node.replica = cast("Any", SimpleNamespace(epoch=3, wake=lambda: woken.append(ADDRESS)))
+    node.replica = cast(
+        "Any", SimpleNamespace(home=None, epoch=3, wake=lambda: woken.append(ADDRESS))
+    )
     vhost = SimpleNamespace(name="", nodes={ADDRESS: node})
     core = SimpleNamespace(flush=lambda: None)
     mesh = SimpleNamespace(core=core, set_interest=lambda _interest: None)

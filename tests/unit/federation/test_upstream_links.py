@@ -40,6 +40,7 @@ class Consuming:
         self.federated = self
         self.expected: dict[bytes, str] = {}
         self.cut_off: dict[str, float] = {}
+        self.fetched = None
 
     def add(self, end: object) -> None:
         self.told.append(end)

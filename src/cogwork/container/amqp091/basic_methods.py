@@ -110,6 +110,7 @@ def _consumer_of(channel: Channel, method: m.BasicConsume, tag: str) -> Consumer
     name = name_of(channel, method.queue)
     channel.demand("receive", address_of(name))
     queue = channel.queues.demand(name, channel.connection)
+    channel.queues.demand_home(queue)
     _demand_shared(channel, queue, method)
     priority = priority_in(method.arguments, channel.queues.place(name))
     end = channel.end.consumer(

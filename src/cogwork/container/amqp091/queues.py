@@ -193,13 +193,18 @@ class DeclaredQueue:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether it goes, because its last consumer has."""
-        return self.traits.is_auto_delete and self.had_consumers and not self.consumer_count
+        """Whether it goes, because its last consumer has: its owner knows of all of them."""
+        return (
+            not self.is_elsewhere
+            and self.traits.is_auto_delete
+            and self.had_consumers
+            and not self.consumer_count
+        )
 
     def is_expired(self, now_s: float) -> bool:
         """Return whether nobody has used it for too long."""
         expires_s = self.traits.expires_s
-        if expires_s is None:
+        if expires_s is None or self.is_elsewhere:
             return False
         if self.consumer_count:
             self.used_s = now_s
@@ -437,7 +442,8 @@ class BasicQueues:
             asyncio.get_running_loop().call_soon(self._delete_some, rest)
 
     def tick(self, now_s: float) -> None:
-        """Give up what has expired, or has lost its last consumer."""
+        """Give up what has expired, or has nobody left; end consumers whose home is away."""
+        self._cancel_away()
         for name, queue in list(self._mortal.items()):
             if self._known.get(name) is not queue or self.find(name) is not queue:
                 del self._mortal[name]
@@ -537,6 +543,24 @@ class BasicQueues:
                 arguments=traits.arguments,
                 home=own,
             )
+
+    def _cancel_away(self) -> None:
+        """Tell the consumers of a queue whose home is away that they get nothing (RabbitMQ)."""
+        reach = self._vhost.reach
+        for address in () if reach is None else reach.homes.away():
+            queue = self._known.get(address.removeprefix(PREFIX))
+            for consumer in () if queue is None else tuple(queue.consumers):
+                consumer.detach()
+
+    def demand_home(self, queue: DeclaredQueue) -> None:
+        """See that the home of a queue is not away.
+
+        Raises:
+            ProtocolError: It is (404).
+        """
+        reach, replica = self._vhost.reach, replica_of(queue.node)
+        if reach is not None and replica is not None and reach.homes.is_away(queue.address):
+            raise self.away(queue, replica.owner or "")
 
     def _note_mortal(self, queue: DeclaredQueue) -> None:
         """Look at a queue with each tick that may go by itself."""

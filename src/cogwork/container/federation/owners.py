@@ -1,10 +1,9 @@
-"""Queues with owners over linked containers: who owns each, and the ways there.
+"""Replicated queues over linked containers: who owns each, and the ways there.
 
-Theory of operation. Who owns a replicated queue tells all others so, with the epoch in which it
-does (`container.cluster.replicated_queue`). Every container sends the queue's messages to the one
-that it can reach with the highest epoch; they wait where there is none. A queue with a home is
-owned by that, and everybody knows it without being told. Consumers receive from the owner
-(`queue_federation`).
+Theory of operation. Who owns a queue tells all others so, with the epoch in which it does
+(`container.cluster.replicated_queue`). Every container sends the queue's messages to the one that
+it can reach with the highest epoch; they wait where there is none. Consumers receive from there
+(`queue_federation`). A queue with a home has its ways elsewhere (`homes`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.names import HOMED
-from cogwork.plugin.capabilities import Replicated, replica_of
+from cogwork.plugin.capabilities import Replicated
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ log = logging.getLogger("cogwork")
 
 
 class Owners:
-    """The owners of one virtual host's queues that have any."""
+    """The owners of one virtual host's replicated queues."""
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost, reach: Reach) -> None:
         self._mesh = mesh
@@ -48,7 +46,7 @@ class Owners:
     # -- who owns what
 
     def owner_of(self, address: str) -> str | None:
-        """Return the other container that says it owns a queue, and can be reached."""
+        """Return the other container that owns a queue and can be reached."""
         routes = self._mesh.mesh.routes
         owners = self._elsewhere.at(address)
         reachable = [each for each in owners if routes.is_reachable(each)]
@@ -76,15 +74,16 @@ class Owners:
     def restore(self) -> None:
         """Look at all queues: ways have come or gone."""
         for address, node in self._vhost.nodes.items():
-            if replica_of(node) is not None:
+            if isinstance(node, Replicated) and _is_replicated(node):
                 self.changed(address)
 
     def _settle(self, changed: Set[str]) -> None:
         for address in changed:
             node = self._vhost.nodes.get(address)
-            if isinstance(node, Replicated) and node.replica is not None:
+            if isinstance(node, Replicated) and _is_replicated(node):
+                assert node.replica is not None
                 node.replica.wake()
-                self._tell(address, None if node.replica.home else node.replica.epoch)
+                self._tell(address, node.replica.epoch)
                 self._lead(address, node)
             else:
                 self._tell(address, None)
@@ -114,24 +113,17 @@ class Owners:
             self._reach.queue_federation.own(address)
             return
         assert node.inlet is not None
-        owner = self._reachable_owner(address, node.replica.home)
+        owner = self.owner_of(address)
         if way is not None and way.container != owner:
             self._end_way(address)
             way = None
         if way is None and owner is not None:
-            said = {} if node.replica.home is None else {HOMED: True}
-            way = self._reach.open(owner, address, node.inlet.entry, self, said)
+            way = self._reach.open(owner, address, node.inlet.entry, self)
             if way is not None:
                 way.end.feeder = node.inlet.entry
                 self._ways[address] = way
         self._set(node, None if way is None else way.end)
         self._reach.queue_federation.follow(address, owner)
-
-    def _reachable_owner(self, address: str, home: str | None) -> str | None:
-        """Return the other container that owns a queue, if it can be reached."""
-        if home is None:
-            return self.owner_of(address)
-        return home if self._mesh.mesh.routes.is_reachable(home) else None
 
     @staticmethod
     def _set(node: Replicated, end: OutgoingLink | None) -> None:
@@ -162,3 +154,8 @@ class Owners:
             way.container,
             error.description,
         )
+
+
+def _is_replicated(node: Replicated) -> bool:
+    """Return whether replicas decide who owns a queue."""
+    return node.replica is not None and node.replica.home is None

@@ -41,7 +41,10 @@ ANSWER_TIMEOUT_S = 10.0
 """So long an owner that can be reached has to answer."""
 
 ELECTION_TIMEOUT_S = 5.0
-"""So long it is waited for a replicated queue to have an owner, and for a home to know a queue that
+"""So long it is waited for a replicated queue to have an owner."""
+
+HOME_TIMEOUT_S = 3.0
+"""So long it is waited for a home: for a lost link to be back, or for the home to know a queue that
 has just been declared."""
 
 PAUSE_S = 0.05
@@ -130,7 +133,7 @@ class Questions:
             OwnerAway: It cannot be reached, or does not answer.
         """
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + ELECTION_TIMEOUT_S
+        begun_s = loop.time()
         while True:
             owner, is_home = self._owner_of(address)
             if owner and self._is_reachable(owner):
@@ -138,9 +141,7 @@ class Questions:
                     return await self._ask(owner, address, {"ask": question, **details})
                 except _NotKnown:  # its turn to apply the declaration has not come, or it is gone
                     pass
-            elif is_home:
-                raise OwnerAway(address, owner)
-            if loop.time() > until_s:
+            if loop.time() - begun_s > (HOME_TIMEOUT_S if is_home else ELECTION_TIMEOUT_S):
                 raise OwnerAway(address, owner)
             await asyncio.sleep(PAUSE_S)
 

@@ -21,6 +21,7 @@ from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.federation.claims import Claims
 from cogwork.container.federation.disks import Disks
+from cogwork.container.federation.homes import Homes
 from cogwork.container.federation.owners import Owners
 from cogwork.container.federation.partitions import Partitions
 from cogwork.container.federation.questions import Questions
@@ -28,7 +29,7 @@ from cogwork.container.federation.queue_federation import QueueFederation
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branches import Branches, topic_of
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.names import MISSED, VHOST
+from cogwork.container.mesh.names import HOMED, MISSED, VHOST
 from cogwork.container.mesh.reply_routes import ReplyRoutes
 from cogwork.container.mesh.subscriber_gaps import SubscriberGaps
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
@@ -67,7 +68,8 @@ class Reach:
         vhost: The virtual host.
         queue_federation: Its queues' consumers on other containers, and remote items.
         partitions: Its queues whose messages each have one container that takes them.
-        owners: Its queues that one container owns.
+        owners: Its replicated queues.
+        homes: Its queues whose homes are other containers.
         questions: What it asks those who own them.
         disks: Which containers keep which of its queues on disk.
         claims: Which of its addresses receivers elsewhere have for themselves.
@@ -91,6 +93,16 @@ class Reach:
         self.queue_federation = QueueFederation(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
+        self.homes = Homes(
+            mesh.id,
+            mesh.incarnation,
+            vhost.nodes,
+            open_way=self._open_home,
+            is_reachable=self._is_reachable,
+            follow=self.queue_federation.follow,
+            restore_later=self._restore_later,
+            flush=mesh.core.flush,
+        )
         self.questions = Questions(
             mesh.id,
             vhost.name,
@@ -116,9 +128,18 @@ class Reach:
         self.vhost.reach = self
         for address, node in self.vhost.nodes.items():
             self.partitions.add(address, node)
+            self.homes.changed(address)
             self.disks.changed(address)
             if isinstance(node, Bindable):
                 node.announce()
+
+    def _open_home(
+        self, container: str, address: str, entry: AddressEntry, opener: Opener
+    ) -> Away | None:
+        return self.open(container, address, entry, opener, {HOMED: True})
+
+    def _restore_later(self) -> None:
+        self._mesh.restoration.later()
 
     def _is_reachable(self, container: str) -> bool:
         return self._mesh.mesh.routes.is_reachable(container)
@@ -221,10 +242,12 @@ class Reach:
         if node is not None:
             self.partitions.add(address, node)
             self.owners.changed(address)
+            self.homes.changed(address)
             self.disks.changed(address)
 
     def entry_dropped(self, address: str) -> None:
         """End the links of an address that nobody uses here any more."""
+        self.homes.changed(address)
         if self._topic_entries.pop(address, None) is None:
             self.gaps.take_back_all(address)
         self._used.pop(address, None)
@@ -385,6 +408,7 @@ class Reach:
         self.queue_federation.restore()
         self.partitions.restore()
         self.owners.restore()
+        self.homes.restore()
 
     def _tell(self, container: str) -> None:
         """Open a link for nothing but to tell a container what it has missed."""
@@ -408,6 +432,7 @@ class Reach:
         """Look at what queues have, and at what they need no more."""
         self.queue_federation.tick(now_s)
         self.partitions.tick()
+        self.homes.tick()
         if self._leaving:
             self._end_left()
 

@@ -176,6 +176,8 @@ class TunnelAcceptor:
         end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
         if entry is None:
             end.refuser = partial(answer_from_elsewhere, vhost)
+        # Its tags tell what is sent again.
+        end.wants_tags = HOMED in (attach.properties or {})
         link.carry(end)
         link.attach(
             source=attach.source or Source(),

@@ -14,12 +14,14 @@ writes down what is held, and holds it again after a restart.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.addresses.owner_outbox import OwnerOutbox
 from cython.cimports.cogwork.dataplane.message.envelope import (
     WANTS_GROUP_ID,
     WANTS_MESSAGE_ID,
     Envelope,
     read_any_envelope,
 )
+from cython.cimports.cogwork.dataplane.queue.forward_dedup import FORWARD_TAG_BYTES
 from cython.cimports.cogwork.dataplane.queue.recent import MessageId, cogwork_check, read_message_id
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.transport.shipment import RELEASED, Verdict, fill_verdict
@@ -171,6 +173,8 @@ class PartitionedInlet(Terminus):
                 if room is None:
                     return None
                 total += room
+            elif isinstance(owner, OwnerOutbox):
+                total += cython.cast(OwnerOutbox, owner).room()
             elif owner is not None:
                 self.entry.rationed = True
                 total += cython.cast(OutgoingLink, owner).credit
@@ -237,9 +241,11 @@ class NearInlet(Terminus):
 
     def take(self, s):
         # Nobody would hear that a settled one was given back: late and out of order beats lost.
-        if self.outer.owner_of(s) is self.outer.store or s.settled:
-            return self.outer.store.take(s)
-        return self._return(s)
+        if self.outer.owner_of(s) is not self.outer.store and not s.settled:
+            return self._return(s)
+        if s.tag_size == FORWARD_TAG_BYTES and self.outer.is_whole:
+            return self.outer.store.take_forwarded(s)
+        return self.outer.store.take(s)
 
     def take_run(self, s, pieces, count):
         at: uint32_t = 0

@@ -41,6 +41,8 @@ cdef enum:
     ACQUIRED_AGAIN = 14
     ATTEMPTS = 16
     RECOVERED = 17
+    FORWARDED = 18
+    FORWARDS = 19
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -58,6 +60,8 @@ cdef enum:
     ACQUIRED_BYTES = 13
     ATTEMPTS_BYTES = 5
     RECOVERED_BYTES = 9
+    FORWARDED_BYTES = 25
+    FORWARDS_BYTES = 537
 
 # The flags of a PUT.
 cdef enum:
@@ -85,6 +89,8 @@ cdef class Journal:
     cdef SentMarks marks
     cdef uint32_t group
     cdef bint is_dirty
+    cdef int forwarded(self, octets tag) except -1
+    cdef int forwards(self, octets row) except -1
     cdef uint8_t* reserve(self, uint64_t size) except NULL
     cdef uint8_t* extend(self, uint64_t size) except NULL
     cdef int put(self, Item* item) except -1

@@ -142,6 +142,20 @@ class Journal:
         memcpy(p + 1, key, DEAD_LETTER_ID_BYTES)
         return 0
 
+    def forwarded(self, tag):
+        """Write which container sent what was put last, and as which of its messages."""
+        p: cython.pointer(uint8_t) = self.extend(FORWARDED_BYTES)
+        p[0] = FORWARDED
+        memcpy(p + 1, tag, FORWARDED_BYTES - 1)
+        return 0
+
+    def forwards(self, row):
+        """Write anew what was taken of one container."""
+        p: cython.pointer(uint8_t) = self.reserve(FORWARDS_BYTES)
+        p[0] = FORWARDS
+        memcpy(p + 1, row, FORWARDS_BYTES - 1)
+        return 0
+
     def out(self, item):
         """Write that an attempt of an item begins, or that another container is given it.
 

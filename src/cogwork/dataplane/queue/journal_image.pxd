@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.queue.commits cimport Commits
 from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
+from cogwork.dataplane.queue.forward_dedup cimport ForwardDedup
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
@@ -34,6 +35,7 @@ cdef class JournalImage:
     cdef readonly dict items
     cdef readonly Commits commits
     cdef readonly DeadLetterDedup dead_letter_dedup
+    cdef readonly ForwardDedup forwards
     cdef dict sightings
     cdef Py_ssize_t seen_max
     cdef public uint32_t birth_base

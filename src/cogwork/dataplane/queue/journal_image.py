@@ -23,6 +23,7 @@ from cython.cimports.cogwork.dataplane.queue.audit_events import (
 )
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import DeadLetterDedup
+from cython.cimports.cogwork.dataplane.queue.forward_dedup import ForwardDedup
 from cython.cimports.cogwork.dataplane.queue.journal import (
     ACQUIRED_AGAIN,
     ACQUIRED_BYTES,
@@ -43,6 +44,10 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     DIED_BYTES,
     DONE,
     DONE_BYTES,
+    FORWARDED,
+    FORWARDED_BYTES,
+    FORWARDS,
+    FORWARDS_BYTES,
     GATHERED,
     GATHERED_BYTES,
     HELD,
@@ -103,6 +108,7 @@ class JournalImage:
         items: By number.
         commits: What was confirmed last; at 0 where an earlier version did not say when.
         dead_letter_dedup: The dead letters of other queues that were taken last.
+        forwards: The messages of other containers that were taken last.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
         held_partitions: Those of a queue that containers share which were held here, as bits.
@@ -121,6 +127,7 @@ class JournalImage:
         self.items = {}
         self.commits = Commits()
         self.dead_letter_dedup = DeadLetterDedup()
+        self.forwards = ForwardDedup()
         self.sightings = {}
         self.seen_max = seen_max
         self.unreported = []
@@ -221,6 +228,12 @@ class JournalImage:
         if kind == RECOVERED and size >= RECOVERED_BYTES:
             self._recover(load_u64(p + 1))
             return RECOVERED_BYTES
+        if kind == FORWARDED and size >= FORWARDED_BYTES:
+            self.forwards.remember(p + 1)
+            return FORWARDED_BYTES
+        if kind == FORWARDS and size >= FORWARDS_BYTES:
+            self.forwards.restore(p + 1)
+            return FORWARDS_BYTES
         return self._apply_mark(p, size)
 
     def _apply_mark(self, p, size):

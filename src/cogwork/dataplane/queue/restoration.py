@@ -18,6 +18,7 @@ from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
 from cython.cimports.cogwork.dataplane.message.envelope import Envelope, read_any_envelope
 from cython.cimports.cogwork.dataplane.queue.chain import Node, clear, is_empty
+from cython.cimports.cogwork.dataplane.queue.forward_dedup import ForwardDedup
 from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
@@ -110,6 +111,10 @@ class Restoration:
             store.commits.add(number, attempt, min(at_s, now) or now)
         for key in image.dead_letter_dedup.remembered():
             store.dead_letter_dedup.remember(key)
+        forwards: list = image.forwards.rows()
+        if forwards:
+            store.forwards = ForwardDedup()
+            store.forwards.restore_rows(forwards)
         if store.recent is not None:
             for seen_ms, message_id in image.seen:
                 seen_s: cython.double = min(self._at(seen_ms), self.now_s)
@@ -269,6 +274,9 @@ class Checkpoint:
             self.scratch.committed(number, attempt, at_s)
         for key in store.dead_letter_dedup.remembered():
             self.scratch.dead_letter_taken(octets_of(key))
+        if store.forwards is not None:
+            for row in store.forwards.rows():
+                self.scratch.forwards(octets_of(cython.cast(bytes, row)))
         if store.audit_events is not None:
             self.scratch.gathered(0)
             for number, attempt, outcome in store.audit_events.unreported():

@@ -2,11 +2,13 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.addresses.entry cimport AddressEntry
+from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.message.basic cimport BASIC_FORMAT
 from cogwork.dataplane.message.envelope cimport Envelope
 from cogwork.dataplane.queue.commits cimport Commits
 from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
 from cogwork.dataplane.queue.dispatcher cimport Dispatcher
+from cogwork.dataplane.queue.forward_dedup cimport ForwardDedup
 from cogwork.dataplane.queue.journal cimport Journal
 from cogwork.dataplane.queue.recent cimport RecentIds
 from cogwork.dataplane.queue.settlement cimport Settlement
@@ -35,6 +37,10 @@ cdef class Store(Settlement):
     cdef int wants
     cdef uint8_t[256] levels
     cdef DeadLetterDedup dead_letter_dedup
+    # Which messages of other containers have come; None while none has.
+    cdef ForwardDedup forwards
+    # The tag of the one that is being taken; NULL for any other message.
+    cdef octets forward_tag
     cdef RecentIds recent
     cdef tuple recent_limits
     cdef tuple history
@@ -54,6 +60,8 @@ cdef class Store(Settlement):
     cdef int hold_answer(self, Terminus source) except -1
     cdef int note_durable(self) except -1
     cdef int receive(self, Shipment* s) except -1
+    cdef int take_forwarded(self, Shipment* s) except -1
+    cdef int note_forwarded(self) except -1
     cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1
     cdef int admit(self, Shipment* s, Envelope* e) except -1
     cdef Item* make(self, Shipment* s, Envelope* e) except NULL

@@ -178,6 +178,7 @@ class Store(Settlement):
     def _forget_arrivals(self):
         """Forget which dead letters and message-ids have come."""
         self.dead_letter_dedup = DeadLetterDedup()
+        self.forwards = None
         if self.recent is not None:
             self.recent = RecentIds(*self.recent_limits)
 
@@ -257,6 +258,28 @@ class Store(Settlement):
 
     def take(self, s):
         return self.reply(s, ACCEPTED, None) if self.receive(s) else 0
+
+    def take_forwarded(self, s):
+        """Take a message of another container, which sends it again until it has an answer."""
+        if self.forwards is None:
+            self.forwards = ForwardDedup()
+        if self.forwards.knows(s.tag):
+            self.duplicates += 1
+            self.is_owed = self.journal is not None and not s.settled
+            return self.reply(s, ACCEPTED, None)
+        self.forward_tag = s.tag
+        try:
+            return self.take(s)
+        finally:
+            self.forward_tag = cython.NULL
+
+    def note_forwarded(self):
+        """Remember that the message of another container was taken which was written last."""
+        self.forwards.remember(self.forward_tag)
+        if self.journal is not None:
+            self.journal.forwarded(self.forward_tag)
+        self.forward_tag = cython.NULL
+        return 0
 
     def take_run(self, s, pieces, count):
         """Take a run of messages, and answer for consecutive ones in one go."""
@@ -415,6 +438,8 @@ class Store(Settlement):
             if e.dead_letter_id != cython.NULL:
                 key = dead_letter_key(s, e)
                 self.journal.dead_letter_taken(octets_of(key))
+        if self.forward_tag != cython.NULL:
+            self.note_forwarded()
         if self.audit_events is not None:
             self.audit_events.accepted(item)
         if self.history is not None and is_over(self, item):

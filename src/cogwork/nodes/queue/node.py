@@ -102,10 +102,10 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         self.replica: ReplicaHandle | None = None
         home = self.options.home
         if home is not None:
-            self.replica = HomedPart(context.container_id, home, self.address)
+            self._lead_to(home, context.container_id)
         if home is not None and home != context.container_id:
-            self._divide(1, is_whole=True)
-        elif context.journals is not None and self.options.durability == "memory":
+            return  # its disk is the home's
+        if context.journals is not None and self.options.durability == "memory":
             self.store.on_durable = partial(context.journals.note_in_memory, self.address)
         elif context.journals is not None:
             try:
@@ -186,7 +186,14 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
                 Condition.PRECONDITION_FAILED,
             )
         self.options = structs.replace(self.options, home=home)
-        self.replica = HomedPart(home, home, self.address)
+        self._lead_to(home, home)
+
+    def _lead_to(self, home: str, own: str) -> None:
+        """Have messages go to the home, which is this container or another one."""
+        self.replica = HomedPart(own, home, self.address)
+        inlet = self._divide(1, is_whole=True)
+        if home == own:
+            inlet.set_owners([self.store])
 
     def near_entry(self) -> AddressEntry:
         """Return where the messages come in that other containers send."""
