@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pika.adapters.blocking_connection import BlockingConnection
+
     from .served import Served
 
 
@@ -299,3 +301,37 @@ def test_a_connection_has_so_many_consumers(tmp_path: Path) -> None:
             with pytest.raises(ChannelClosedByBroker, match=r"406.*links_per_connection = 3"):
                 other.basic_consume("taken", print)
             channel.close()
+
+
+def test_what_a_durable_queue_was_declared_with_outlives_the_container(tmp_path: Path) -> None:
+    head = f'data_dir = "{tmp_path / "data"}"\n'
+    arguments = {"x-single-active-consumer": True, "x-max-length": 0, "x-queue-version": 2}
+    with served(tmp_path, head=head) as container, basic_channel(container) as channel:
+        channel.queue_declare("single", durable=True, auto_delete=True, arguments=arguments)
+        channel.queue_declare("brief", durable=True, arguments={"x-expires": 500})
+        channel.queue_declare("gone", durable=True, auto_delete=True)
+        channel.queue_delete("gone")
+        channel.queue_declare("gone", durable=True)
+    with served(tmp_path, head=head) as container, basic_channel(container) as channel:
+        channel.queue_declare("gone", durable=True)
+        channel.queue_declare("single", durable=True, auto_delete=True, arguments=arguments)
+        with pytest.raises(ChannelClosedByBroker, match=r"406.*auto_delete"):
+            channel.queue_declare("single", durable=True, arguments=arguments)
+        other = channel.connection.channel()
+        tags = [other.basic_consume("single", lambda *_: None) for _ in range(2)]
+        for tag in tags:
+            other.basic_cancel(tag)
+        _wait_until_gone(channel.connection, "single")
+        _wait_until_gone(channel.connection, "brief")
+
+
+def _wait_until_gone(connection: BlockingConnection, name: str) -> None:
+    def is_gone() -> bool:
+        try:
+            connection.channel().queue_declare(name, passive=True)
+        except ChannelClosedByBroker as error:
+            return "NOT_FOUND" in error.reply_text
+        time.sleep(1)  # looking counts as use
+        return False
+
+    within(20, is_gone, f"{name} is still there")

@@ -168,7 +168,10 @@ class BasicPeers:
 
     def queues_of(self, vhost: VirtualHost) -> BasicQueues:
         """Return the queues of a virtual host."""
-        return self._queues.setdefault(vhost, BasicQueues(vhost))
+        found = self._queues.get(vhost)
+        if found is None:
+            found = self._queues[vhost] = BasicQueues(vhost)
+        return found
 
     def on_channel(self, connection: BasicConnection) -> None:
         """Count one more channel.
@@ -219,8 +222,8 @@ class BasicPeers:
 
     def tick(self, now_s: float) -> None:
         """Let time pass for queues that expire."""
-        for queues in self._queues.values():
-            queues.tick(now_s)
+        for vhost in self._vhosts.values():
+            self.queues_of(vhost).tick(now_s)
 
     def block(self, are_blocked: bool) -> None:
         """Have clients publish nothing for a while, or again."""

@@ -231,6 +231,7 @@ class BasicQueues:
         self._vhost = vhost
         self._known: dict[str, DeclaredQueue] = {}
         self._mortal: dict[str, DeclaredQueue] = {}
+        self._has_looked = False
 
     def place(self, name: str) -> str:
         """Name a queue as RabbitMQ does in errors."""
@@ -248,10 +249,7 @@ class BasicQueues:
             self.delete(known)  # its turn has not come yet
             return None
         if known is None or known.node is not node:
-            rule = self._vhost.nodes.rules[address_of(name)]
-            known = self._known[name] = DeclaredQueue(
-                name, node, _traits_of(rule), is_restored=True
-            )
+            known = self._known[name] = self._restored(name, node)
         self._take_shared(known)
         return known
 
@@ -270,6 +268,16 @@ class BasicQueues:
         """Return whether there is a queue that lives and dies at this container."""
         queue = self.find(name)
         return queue is not None and queue.is_private
+
+    def _restored(self, name: str, node: Storing) -> DeclaredQueue:
+        """Return a queue that others have made, or that was on disk."""
+        traits = _traits_of(self._vhost.nodes.rules[address_of(name)])
+        kept = None if self._vhost.kept_queues is None else self._vhost.kept_queues.find(name)
+        if kept is None or not traits.is_durable:
+            return DeclaredQueue(name, node, traits, is_restored=True)
+        queue = DeclaredQueue(name, node, Traits(True, kept.is_auto_delete, None, kept.arguments))
+        self._note_mortal(queue)
+        return queue
 
     def demand(self, name: str, connection: object) -> DeclaredQueue:
         """Return a queue that a connection may use.
@@ -314,6 +322,8 @@ class BasicQueues:
             told = arguments_of(options_of(traits.arguments, place))
             check_equal(told, queue.traits.arguments, place)
         check_equal(traits.arguments, there.arguments, place)
+        if queue.is_restored:
+            self._keep(queue.name, there)
         queue.traits, queue.is_restored = there, False
         self._note_mortal(queue)
 
@@ -338,8 +348,15 @@ class BasicQueues:
         node = self._vhost.nodes[address]
         assert isinstance(node, Storing)
         queue = self._known[name] = DeclaredQueue(name, node, traits)
+        self._keep(name, traits)
         self._note_mortal(queue)
         return queue
+
+    def _keep(self, name: str, traits: Traits) -> None:
+        """Keep over a restart what a queue was declared with, if it is."""
+        kept = self._vhost.kept_queues
+        if kept is not None and traits.is_durable and traits.owner is None:
+            kept.put(name, is_auto_delete=traits.is_auto_delete, arguments=traits.arguments)
 
     def delete(self, queue: DeclaredQueue) -> None:
         """Give a queue up with what it holds, and end its consumers."""
@@ -444,6 +461,8 @@ class BasicQueues:
     def tick(self, now_s: float) -> None:
         """Give up what has expired, or has nobody left; end consumers whose home is away."""
         self._cancel_away()
+        if not self._has_looked:
+            self._look_for_kept()
         for name, queue in list(self._mortal.items()):
             if self._known.get(name) is not queue or self.find(name) is not queue:
                 del self._mortal[name]
@@ -561,6 +580,13 @@ class BasicQueues:
         reach, replica = self._vhost.reach, replica_of(queue.node)
         if reach is not None and replica is not None and reach.homes.is_away(queue.address):
             raise self.away(queue, replica.owner or "")
+
+    def _look_for_kept(self) -> None:
+        """Know of the queues that were declared before a restart, as some of them expire."""
+        self._has_looked = True
+        kept = self._vhost.kept_queues
+        for name in () if kept is None else kept.names():
+            self.find(name)
 
     def _note_mortal(self, queue: DeclaredQueue) -> None:
         """Look at a queue with each tick that may go by itself."""

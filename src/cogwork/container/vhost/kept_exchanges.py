@@ -1,4 +1,4 @@
-"""Durable exchanges and bindings, kept in the data directory: one file for all virtual hosts.
+"""Durable exchanges, bindings and traits of queues, kept in one file for all virtual hosts.
 
 Theory of operation. Each change is one line: the checksum of what follows, and a JSON array. It is
 appended and synchronised before the change is answered: what was answered is there after a crash. A
@@ -13,7 +13,6 @@ Declarations are rare: a client that comes back declares what is there, which wr
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from pathlib import Path
@@ -21,14 +20,15 @@ from typing import TYPE_CHECKING, Final
 
 from google_crc32c import value as checksum
 
-from cogwork.amqp091.tables import decode_table, encode_table
 from cogwork.container.vhost.declared_exchange import DeclaredExchange
+from cogwork.container.vhost.kept_queues import KeptQueues
+from cogwork.container.vhost.table_text import table_of, text_of_table
 from cogwork.log.directory import opened_privately
 from cogwork.log.errors import LogCorrupt, UnsupportedVersion
 from cogwork.router.exchanges.binding import EXCHANGE, Binding, Destination
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ("ExchangeFile", "KeptExchanges")
 
@@ -96,6 +96,10 @@ class ExchangeFile:
     def has(self, key: Key) -> bool:
         """Return whether something is kept."""
         return key in self._records
+
+    def find(self, key: Key) -> Record | None:
+        """Return what is kept; None where nothing is."""
+        return self._records.get(key)
 
     def put(self, key: Key, record: Record) -> None:
         """Keep something, once the file is open.
@@ -198,7 +202,11 @@ class ExchangeFile:
 
 
 class KeptExchanges:
-    """What is kept of one virtual host."""
+    """What is kept of one virtual host.
+
+    Attributes:
+        queues: What its durable queues were declared with.
+    """
 
     def __init__(self, file: ExchangeFile, vhost: str) -> None:
         """Initialize it with the file of the container.
@@ -209,6 +217,7 @@ class KeptExchanges:
         """
         self._file = file
         self._vhost = vhost
+        self.queues = KeptQueues(file, vhost)
 
     def exchanges(self) -> Iterator[DeclaredExchange]:
         """Yield the exchanges that are kept."""
@@ -218,7 +227,7 @@ class KeptExchanges:
                 str(kind),
                 auto_delete=bool(auto_delete),
                 internal=bool(internal),
-                arguments=_table(arguments),
+                arguments=table_of(arguments),
             )
 
     def bindings(self) -> Iterator[tuple[str, Binding]]:
@@ -226,13 +235,13 @@ class KeptExchanges:
         for source, kind, name, key, arguments in self._file.records(self._vhost, 6):
             destination = Destination(str(kind), str(name))
             octets = str(key).encode(errors="surrogateescape")
-            yield str(source), Binding(destination, octets, _table(arguments))
+            yield str(source), Binding(destination, octets, table_of(arguments))
 
     def declare(self, exchange: DeclaredExchange) -> None:
         """Keep an exchange."""
         record = (
             *(exchange.name, exchange.kind, exchange.auto_delete, exchange.internal),
-            _text(exchange.arguments),
+            text_of_table(exchange.arguments),
         )
         self._file.put((self._vhost, exchange.name), record)
 
@@ -263,7 +272,7 @@ class KeptExchanges:
 
     def _key_of(self, source: str, binding: Binding) -> Key:
         text = binding.key.decode(errors="surrogateescape")
-        return (self._vhost, source, *binding.destination, text, _text(binding.arguments))
+        return (self._vhost, source, *binding.destination, text, text_of_table(binding.arguments))
 
 
 def _line(record: list[object]) -> bytes:
@@ -287,12 +296,3 @@ def _write(fd: int, octets: bytes) -> None:
     """Write all of it."""
     while octets:
         octets = octets[os.write(fd, octets) :]
-
-
-def _text(arguments: Mapping[str, object]) -> str:
-    """Return arguments as a field table in base64: so each value keeps its type."""
-    return base64.b64encode(encode_table(arguments)).decode()
-
-
-def _table(text: object) -> dict[str, object]:
-    return decode_table(base64.b64decode(str(text)))

@@ -105,6 +105,7 @@ class VirtualHost:
         nodes: By address, or by prefix for those that serve one.
         exchanges: Those that are declared, with their bindings.
         topology: What the cluster has of exchanges, queues and bindings; None without a cluster.
+        kept_queues: What durable queues were declared with; None keeps nothing of that.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
         shares: How many queues and streams may be made, and by whom.
@@ -170,6 +171,7 @@ class VirtualHost:
         )
         self.temporary = TemporaryNodes(self)
         self._start_topics()
+        self.kept_queues = None if kept is None else kept.queues
         self.exchanges = Exchanges(
             name,
             self._exchange_node(),
@@ -607,6 +609,8 @@ class VirtualHost:
             self.reach.entry_dropped(key)
         self.nodes.remove(key)
         self.exchanges.drop_queue(key)
+        if self.kept_queues is not None:
+            self.kept_queues.remove(key.removeprefix("queue/"))
         if self.reach is not None:
             self.reach.disks.changed(key)
 
