@@ -57,7 +57,7 @@ def test_primaries_of_the_command_line_are_one(tmp_path: Path) -> None:
     try:
         for at, (name, port) in enumerate(zip(names, ports, strict=True)):
             words = ["serve", "--id", name, "--listen", f"127.0.0.1:{port}"]
-            words += ["--data", str(tmp_path / name), "--primaries", "a, b,c"]
+            words += ["--data", str(tmp_path / name), "--primaries", "a, b,c", "--cluster", "west"]
             words += [word for each in ports[:at] for word in ("--link", f"127.0.0.1:{each}")]
             with (tmp_path / f"{name}.log").open("wb") as log:
                 processes.append(forked(*words, stdout=log, stderr=log))
@@ -156,3 +156,19 @@ def test_who_cannot_be_current_says_what_is_missing(tmp_path: Path) -> None:
 
         within(READY_TIMEOUT_S, lambda: "a is up without a data directory" in told(), "it is told")
         assert "no answer comes" not in told()
+
+
+def test_clusters_with_other_names_are_not_linked(tmp_path: Path) -> None:
+    def named(name: str) -> str:
+        return "" if name == "n" else f'[cluster]\nname = "{name}st"\n'
+
+    edges = (("we", "ea"), ("we", "n"), ("n", "ea"))
+    with meshed(tmp_path, ("we", "ea", "n"), edges, head=named) as members:
+        west, east, other = members.values()
+        text = "in the cluster 'east', and we in 'west': give both the same [cluster] name"
+        within(READY_TIMEOUT_S, lambda: text in west.log(), "one refuses the other")
+        within(READY_TIMEOUT_S, lambda: other.reaches({"we", "ea"}), "without a name it has both")
+        linked_with = json.loads(done("mesh", west.url, "--json").stdout)["containers"]
+        neighbours = {row["id"]: row["neighbours"] for row in linked_with}["we"]
+        assert list(neighbours) == ["n"]
+        assert east.listens()

@@ -7,6 +7,7 @@ caller puts the path of the table before it. The first problem is the one that i
 from __future__ import annotations
 
 import re
+import socket
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import host_of
@@ -26,6 +27,7 @@ from cogwork.config.user_word import USER, names_user
 from cogwork.io.networks import network_of
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.mesh.bounds import (
+    CLUSTER_BYTES_MAX,
     ID_BYTES_MAX,
     VIRTUAL_HOST_BYTES_MAX,
     VIRTUAL_HOSTS_MAX,
@@ -86,11 +88,32 @@ def _in_words(problems: Iterator[Problem]) -> str:
     return f"{problem.path[-1]} is {problem.found} (expected {problem.expected})"
 
 
-def _cluster(cluster: Cluster) -> Iterator[Problem]:
+def _cluster(cluster: Cluster, own: str) -> Iterator[Problem]:
     key = "primaries" if cluster.voters is None else "voters"
     if cluster.voters not in (None, cluster.primaries):
         yield Problem((key,), "primaries, too, and other ones", "primaries alone: voters is old")
     yield from named_twice(key, cluster.primaries)
+    if cluster.name is not None:
+        yield from _visible("name", cluster.name)
+        size_bytes = len(cluster.name.encode())
+        if size_bytes > CLUSTER_BYTES_MAX:
+            yield Problem(("name",), f"{size_bytes} bytes", f"at most {CLUSTER_BYTES_MAX}")
+    yield from _role(cluster, own)
+
+
+def _role(cluster: Cluster, own: str) -> Iterator[Problem]:
+    """Compare the role of a container with the list of primaries."""
+    if cluster.role is None:
+        return
+    if cluster.primaries is None:
+        yield Problem(("role",), f"{cluster.role!r} without primaries", "primaries, too")
+    elif (own in cluster.primaries) != (cluster.role == "primary"):
+        is_listed = "is" if own in cluster.primaries else "is not"
+        yield Problem(
+            ("role",),
+            f"{cluster.role!r}, and {own!r} {is_listed} among the primaries",
+            "a role that agrees with primaries",
+        )
 
 
 def _configuration(configuration: Configuration) -> Iterator[Problem]:
@@ -104,7 +127,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from twice("listen", "path", [each.path for each in configuration.listeners])
     yield from _links(configuration)
     yield from check_dialled(configuration)
-    for problem in _cluster(configuration.cluster):
+    for problem in _cluster(configuration.cluster, configuration.id or socket.gethostname()):
         yield problem.below("cluster")
     for at, user in enumerate(configuration.users):
         for problem in _user(user):

@@ -221,6 +221,7 @@ def with_options(
     topic_patterns: Sequence[str] = (),
     gateways: Sequence[str] = (),
     primaries: str | None = None,
+    cluster: str | None = None,
     file: FilePath | None = None,
 ) -> Configuration:
     """Let the options of the command line win over the file.
@@ -239,13 +240,21 @@ def with_options(
         topic_patterns: Each `--topic-patterns`, the same.
         gateways: Each `--gateway`, besides those of the file.
         primaries: `--primaries`: ids, with commas between.
+        cluster: `--cluster`: the cluster's name.
         file: Where the configuration is from, for messages.
 
     Raises:
         OptionError: An option is malformed.
         ConfigurationError: It contradicts the file.
     """
-    changes = _identity_options(container_id, data_dir, primaries)
+    changes = _identity_options(container_id, data_dir)
+    if primaries is not None:
+        changes["cluster"] = _primaries_option(configuration.cluster, primaries)
+    if cluster is not None:
+        named = {"name": _named("--cluster", cluster, "a name")}
+        changes["cluster"] = _changed(
+            changes.get("cluster", configuration.cluster), named, "--cluster", "1 to 64 characters"
+        )
     if workers is not None:
         changes["workers"] = workers
     if has_telemetry and configuration.telemetry is None:
@@ -289,26 +298,34 @@ def _named(option: str, name: str, expected: str) -> str:
     return name
 
 
-def _identity_options(
-    container_id: str | None, data_dir: str | None, primaries: str | None
-) -> dict[str, Any]:
-    """Read what a container is, where it keeps that, and with whom it votes."""
+def _identity_options(container_id: str | None, data_dir: str | None) -> dict[str, Any]:
+    """Read what a container is, and where it keeps that."""
     changes: dict[str, Any] = {}
     if container_id is not None:
         changes["id"] = _named("--id", container_id, "a name")
     if data_dir is not None:
         changes["data_dir"] = _named("--data", data_dir, "a directory")
-    if primaries is not None:
-        changes["cluster"] = _primaries_option(primaries)
     return changes
 
 
-def _primaries_option(text: str) -> Cluster:
+def _primaries_option(cluster: Cluster, text: str) -> Cluster:
+    primaries = [each.strip() for each in text.split(",")]
+    expected = f"up to {VOTERS_MAX} ids of containers, with commas between"
+    return _changed(cluster, {"primaries": primaries, "voters": None}, "--primaries", expected)
+
+
+def _changed(cluster: Cluster, changes: dict[str, Any], option: str, expected: str) -> Cluster:
+    """Have an option change what the file says of the cluster.
+
+    Raises:
+        OptionError: It says what cannot be.
+    """
     try:
-        return msgspec.convert({"primaries": [each.strip() for each in text.split(",")]}, Cluster)
+        return msgspec.convert(msgspec.structs.asdict(cluster) | changes, Cluster)
     except msgspec.ValidationError as error:
-        expected = f"up to {VOTERS_MAX} ids of containers, with commas between"
-        raise OptionError("--primaries", _show(text), expected) from error
+        told = next(value for value in changes.values() if value is not None)
+        shown = ",".join(told) if isinstance(told, list) else str(told)
+        raise OptionError(option, _show(shown), expected) from error
 
 
 def _listen_option(endpoint: str) -> Listen:

@@ -70,6 +70,7 @@ WORKERS_MAX = 64
 READERS_MAX = 64
 """As many as there may be workers: more than there are cores are of no use."""
 
+ClusterName = Annotated[str, Meta(min_length=1, max_length=64)]
 Voters = Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)]
 Right = Literal["send", "receive", "manage"]
 RIGHTS: tuple[Right, ...] = ("send", "receive", "manage")
@@ -431,11 +432,17 @@ class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[cluster]`: the containers that agree on what is declared for all.
 
     Attributes:
+        name: What the cluster is called: containers of clusters with other names are not linked.
+            Older versions refuse a container that has one.
+        role: `primary` or `secondary`: what this container is to be at the cluster's beginning.
+            It is checked against `primaries`, which decides.
         primaries: Their ids, in order of leader priority, the same in every container; at most
             five, and an odd number is wise. Each needs a `data_dir`. None is this container alone.
         voters: What `primaries` was called before.
     """
 
+    name: ClusterName | None = None
+    role: Literal["primary", "secondary"] | None = None
     primaries: Voters | None = None
     voters: Voters | None = None
 

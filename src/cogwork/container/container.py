@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.amqp.errors import CogworkError
+    from cogwork.config.amqp091_settings import Amqp091Options
     from cogwork.config.limits import Limits
     from cogwork.config.mesh_settings import Link as LinkSettings
     from cogwork.config.settings import Configuration
@@ -178,9 +179,7 @@ class Container:
         self._check_threads = CheckThreads()
         self._exchange_file = ExchangeFile(configuration.data_dir)
         self._virtual_hosts.take(plans_of(configuration))
-        self.mesh = MeshService(
-            self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
-        )
+        self.mesh = self._make_mesh(configuration)
         self.replication = Replication(self)
         self.cluster_settings = ClusterSettings(
             self.replication, lambda: self.configuration, self._take_declared
@@ -220,6 +219,16 @@ class Container:
             if topology is not None:
                 self.vhosts[name].topology = topology.of(self.vhosts[name])
 
+    def _make_mesh(self, configuration: Configuration) -> MeshService:
+        return MeshService(
+            self.core,
+            self.id,
+            self.incarnation,
+            self.vhosts,
+            configuration.mesh,
+            cluster_name=configuration.cluster.name or "",
+        )
+
     def _make_basic_peers(self, reply_prefix: str) -> BasicPeers:
         return BasicPeers(
             self.core,
@@ -227,7 +236,7 @@ class Container:
             self._access,
             self.peers,
             vhosts=self.vhosts,
-            options=self.configuration.amqp091,
+            options=_basic_options(self.configuration),
             reply_prefix=reply_prefix,
         )
 
@@ -341,7 +350,7 @@ class Container:
         plans = plans_of(merged)
         revoked = self._access.replace(merged)
         listeners, problems = self._listeners.replaced(configuration.listeners)
-        self.basic_peers.options = configuration.amqp091
+        self.basic_peers.options = _basic_options(configuration)
         self._permit_anew(revoked)
         problems += self.mesh.diallers.renew(links)
         self.mesh.diallers.allow(_places_of(configuration))
@@ -599,6 +608,13 @@ class Container:
 def _places_of(configuration: Configuration) -> Places | None:
     """Return where the container may dial; None for everywhere."""
     return None if configuration.dial is None else Places(configuration.dial.allow)
+
+
+def _basic_options(configuration: Configuration) -> Amqp091Options:
+    """Return the options of AMQP 0-9-1, whose clients are told the cluster's name."""
+    options = configuration.amqp091
+    name = options.cluster_name or configuration.cluster.name
+    return structs.replace(options, cluster_name=name)
 
 
 def _audits_of(container_id: str, configuration: Configuration) -> Audits:

@@ -16,6 +16,25 @@ QUEUE = '[[queue]]\naddress = "queue/a"\n'
     ("text", "message"),
     [
         (
+            'id = "c"\n[cluster]\nprimaries = ["a", "b"]\nrole = "primary"',
+            "cogwork.toml:4: cluster.role: found 'primary', and 'c' is not among the primaries, "
+            "expected a role that agrees with primaries",
+        ),
+        (
+            'id = "a"\n[cluster]\nprimaries = ["a", "b"]\nrole = "secondary"',
+            "cogwork.toml:4: cluster.role: found 'secondary', and 'a' is among the primaries, "
+            "expected a role that agrees with primaries",
+        ),
+        (
+            '[cluster]\nrole = "secondary"',
+            "cogwork.toml:2: cluster.role: found 'secondary' without primaries, expected "
+            "primaries, too",
+        ),
+        (
+            f'[cluster]\nname = "{"é" * 40}"',
+            "cogwork.toml:2: cluster.name: found 80 bytes, expected at most 64",
+        ),
+        (
             '[cluster]\nprimaries = ["a", "a", "b"]',
             'cogwork.toml:2: cluster.primaries[1]: found "a" twice, expected each name once',
         ),

@@ -108,7 +108,8 @@ def _show(found: Facts, *, as_json: bool, clears: bool) -> None:
     if clears and screen.is_terminal:
         click.clear()
     root = f"root {found['root']} since term {found['term']}" if found["root"] else "no root"
-    screen.print(visible(f"cluster {found['uuid'] or 'without a UUID yet'}, {root}"))
+    name = f"{found['name']}, " if found.get("name") else ""
+    screen.print(visible(f"cluster {name}{found['uuid'] or 'without a UUID yet'}, {root}"))
     rows = [_member(each) for each in found["members"]]
     for part in table("members", MEMBERS, rows, len(rows)):
         screen.print(part)

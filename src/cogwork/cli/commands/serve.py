@@ -119,6 +119,12 @@ log = logging.getLogger("cogwork")
     show_default="this container alone",
     help="IDs of the containers that vote in the cluster, the same in each of its containers.",
 )
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    show_default="no name",
+    help="Name of the cluster: containers of other clusters are not linked.",
+)
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the listening addresses as a JSON object."
@@ -138,6 +144,7 @@ def serve(
     topic_patterns: tuple[str, ...],
     data_dir: str | None,
     primaries: str | None,
+    cluster: str | None,
     telemetry: bool,
     as_json: bool,
     worker_json: str | None,
@@ -164,6 +171,7 @@ def serve(
             topic_patterns=topic_patterns,
             gateways=gateways,
             primaries=primaries,
+            cluster=cluster,
             file=config,
         )
         return whole if worker is None else worker.configured(whole)
@@ -171,14 +179,9 @@ def serve(
     notes: list[str] = []
     configuration = read(notes.append)
     _demand_pyarrow(configuration)
-    single: dict[str, object] = {
-        "--id": container_id,
-        "--config": config,
-        "--data": data_dir,
-        "--primaries": primaries,
-        "--workers": workers,
-        "--arrow": readers,
-    }
+    single: dict[str, object] = {"--id": container_id, "--config": config, "--data": data_dir}
+    single |= {"--primaries": primaries, "--cluster": cluster}
+    single |= {"--workers": workers, "--arrow": readers}
     repeated = {"--listen": listen, "--link": _kept_out(links), "--gateway": gateways}
     repeated |= {"--queue-patterns": queue_patterns, "--topic-patterns": topic_patterns}
     options = [*_words(single, repeated), *["--telemetry"] * telemetry]

@@ -138,6 +138,7 @@ class Replication:
         configuration = container.configuration
         own = container.id
         voters = configuration.cluster.primaries
+        self._cluster_name = configuration.cluster.name
         self.storage: Storage | None = None
         if configuration.data_dir is not None:
             self.storage = Storage(configuration.data_dir, own)
@@ -214,6 +215,7 @@ class Replication:
         return RollCall(
             self.cluster,
             self.service,
+            name=self._cluster_name,
             uuid=lambda: identity.uuid,
             linked=lambda: routes.tree.costs,
             gone_since_s=lambda: routes.unreachable_since_s,
@@ -260,7 +262,9 @@ class Replication:
 
     def cluster_facts(self) -> dict[str, object] | None:
         """Return what is known of the cluster, in plain values; None where there is none."""
-        return self.cluster.facts() if self.is_in_use else None
+        if not self.is_in_use:
+            return None
+        return {"name": self._cluster_name, **self.cluster.facts()}
 
     def _replay(self, record: Record) -> None:
         if record.group >= FIRST_GROUP:

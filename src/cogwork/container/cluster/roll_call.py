@@ -31,6 +31,7 @@ class RollCall:
         cluster: Cluster,
         service: RaftService,
         *,
+        name: str | None,
         uuid: Callable[[], str],
         linked: Callable[[], Collection[str]],
         gone_since_s: Callable[[], Mapping[str, float]],
@@ -40,12 +41,14 @@ class RollCall:
         Args:
             cluster: Knows who votes, and who has ever been a member.
             service: Carries the questions.
+            name: What the cluster is called; None if it has no name.
             uuid: Returns the cluster's.
             linked: Returns the containers that can be reached.
             gone_since_s: Returns since when the others cannot, by the monotonic clock.
         """
         self._cluster = cluster
         self._service = service
+        self._name = name
         self._uuid = uuid
         self._linked = linked
         self._gone_since_s = gone_since_s
@@ -54,12 +57,13 @@ class RollCall:
         """Ask all members; return plain values.
 
         Returns:
-            `uuid`, `root`, `term`, `members` (each with `id`, `role`, `is_root`, `state`, `gone_s`,
-            `spid`, `incarnation`, `next`, `digest`, `version`) and `warnings`.
+            `name`, `uuid`, `root`, `term`, `members` (each with `id`, `role`, `is_root`, `state`,
+            `gone_s`, `spid`, `incarnation`, `next`, `digest`, `version`) and `warnings`.
         """
         members = await self._ask_all()
         root = root_of(members)
         return {
+            "name": self._name,
             "uuid": self._uuid(),
             "root": root or None,
             "term": max((each.facts.term for each in members if each.facts), default=0),

@@ -98,6 +98,8 @@ class MeshService:
         incarnation: int,
         vhosts: Mapping[str, VirtualHost],
         options: MeshOptions,
+        *,
+        cluster_name: str = "",
     ) -> None:
         """Initialize it; it knows nobody yet.
 
@@ -107,6 +109,7 @@ class MeshService:
             incarnation: Higher after each start.
             vhosts: This container's; those that are here now all containers of a mesh have.
             options: Heartbeat and time-outs.
+            cluster_name: What its cluster is called; empty if it has no name.
         """
         self.core = core
         self.id = container_id
@@ -119,6 +122,7 @@ class MeshService:
             incarnation=incarnation,
             virtual_hosts=frozenset(vhosts),
             timers=timers,
+            cluster_name=cluster_name,
         )
         self.mesh = Mesh(own, time.monotonic())
         self.tunnels = Tunnels(self)

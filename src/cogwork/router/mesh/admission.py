@@ -41,6 +41,7 @@ def refusal_of(hello: Hello, link: Link, own: Own, others: Iterable[Link]) -> Re
         _version(hello, own)
         or _namesake(hello, own)
         or _virtual_hosts(hello, own)
+        or _cluster_name(hello, own)
         or _cluster(hello, own)
         or _manners(hello, link)
         or _later_life(hello, own, others)
@@ -77,6 +78,16 @@ def _virtual_hosts(hello: Hello, own: Own) -> Refusal | None:
     parts = [f"container {name} lacks {_names(names)}" for name, names in lacking if names]
     text = f"{', '.join(parts)}: all containers of a mesh need the same virtual hosts"
     return Refusal(Reason.VIRTUAL_HOSTS, text)
+
+
+def _cluster_name(hello: Hello, own: Own) -> Refusal | None:
+    if not hello.cluster_name or not own.cluster_name or hello.cluster_name == own.cluster_name:
+        return None
+    return Refusal(
+        Reason.CLUSTER,
+        f"container {hello.id} is in the cluster {hello.cluster_name!r}, and {own.id} in "
+        f"{own.cluster_name!r}: give both the same [cluster] name to have them linked",
+    )
 
 
 def _cluster(hello: Hello, own: Own) -> Refusal | None:

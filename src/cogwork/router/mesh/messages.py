@@ -178,6 +178,7 @@ class Hello(Composite):
         digest: Of all that the sender knows of the mesh: neighbours compare.
         figures: What the sender says of itself.
         cluster: The UUID of the sender's cluster; empty for none. Other ones are refused.
+        cluster_name: What that is called; empty if it has no name. Other names are refused.
     """
 
     id: str = field(kinds.CONTAINER)
@@ -191,6 +192,7 @@ class Hello(Composite):
     digest: int = field(kinds.UINT, default=0)
     figures: Figures = field(kinds.tuples("figures", Figures, kinds.ULONG), default=Figures())
     cluster: str = field(kinds.CLUSTER_OR_NONE, default="")
+    cluster_name: str = field(kinds.CLUSTER_OR_NONE, default="")
 
 
 @_message("advertisement")

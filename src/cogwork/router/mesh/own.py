@@ -22,6 +22,7 @@ class Own:
         virtual_hosts: Its virtual hosts; all containers of a mesh have the same.
         version: Of the protocol.
         cluster: The UUID of its cluster; empty while it is in none, or does not know it.
+        cluster_name: What its cluster is called; empty if it has no name.
         figures: What its hellos say of it.
         timers: How long it waits.
         life: The incarnation that it began with.
@@ -35,6 +36,7 @@ class Own:
     virtual_hosts: frozenset[str] = frozenset({""})
     version: int = PROTOCOL_VERSION
     cluster: str = ""
+    cluster_name: str = ""
     figures: Figures = field(default_factory=Figures)
     timers: Timers = field(default_factory=Timers)
     life: int = field(init=False)
@@ -53,6 +55,7 @@ class Own:
             interval_ms=round(self.timers.hello_s * 1000),
             figures=self.figures,
             cluster=self.cluster,
+            cluster_name=self.cluster_name,
         )
 
     def was(self, incarnation: int) -> bool:
