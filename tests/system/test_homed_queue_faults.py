@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pika.adapters.blocking_connection import BlockingChannel
+
     from .meshes import Member
 
 CONFIGURATION = '[[queue]]\naddress = "queue/q"\nhome = "a"\n'
@@ -86,7 +88,7 @@ def drained(member: Member) -> list[int]:
 
 
 def _until_empty(
-    channel: pika.adapters.blocking_connection.BlockingChannel,
+    channel: BlockingChannel,
 ) -> Iterator[tuple[pika.spec.Basic.Deliver | None, object, bytes]]:
     for method, properties, body in channel.consume("q", auto_ack=True, inactivity_timeout=2):
         if method is None:
@@ -162,11 +164,12 @@ def test_a_home_that_stands_still_is_waited_for_and_then_given_up(tmp_path: Path
             while not cancelled and time.monotonic() - begun_s < PATIENCE_S:
                 connection.process_data_events(0.2)
             assert cancelled, "consumers are told"
-            for refused in (
+            attempts: list[Callable[[BlockingChannel], object]] = [
                 lambda it: it.queue_declare("q", passive=True),
                 lambda it: it.basic_get("q"),
                 lambda it: it.basic_consume("q", lambda *_: None),
-            ):
+            ]
+            for refused in attempts:
                 with pytest.raises(ChannelClosedByBroker, match="down or inaccessible") as why:
                     refused(connection.channel())
                 assert why.value.reply_code == 404

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pika
 import pytest
@@ -14,7 +15,7 @@ from .meshes import linked, meshed
 from .served import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pika.adapters.blocking_connection import BlockingChannel
@@ -22,13 +23,18 @@ if TYPE_CHECKING:
     from .meshes import Member
 
 QUEUES = "".join(
-    f'[[queue]]\naddress = "queue/{name}"\nhome = "a"\n' for name in ("q", "r", "gone")
+    f'[[queue]]\naddress = "queue/{name}"\nhome = "a"\n' for name in ("q", "r", "gone", "one")
 )
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
 def queue_length(channel: BlockingChannel, name: str) -> int:
     found: int = channel.queue_declare(name, passive=True).method.message_count
+    return found
+
+
+def consumers_of(channel: BlockingChannel, name: str) -> int:
+    found: int = channel.queue_declare(name, passive=True).method.consumer_count
     return found
 
 
@@ -153,3 +159,120 @@ def test_a_queue_is_deleted_at_its_home_unless_it_is_in_use(members: dict[str, M
         assert channel.queue_delete("gone").method.message_count == 1
         with pytest.raises(ChannelClosedByBroker, match="404"):
             home.channel().queue_declare("gone", passive=True)
+
+
+def test_a_consumer_has_a_queue_alone_in_the_whole_mesh(members: dict[str, Member]) -> None:
+    with (
+        basic_connection(members["a"].served) as home,
+        basic_connection(members["b"].served) as near,
+        basic_connection(members["c"].served) as far,
+    ):
+        holder = far.channel()
+        tag = holder.basic_consume("r", lambda *_: None, exclusive=True)
+        watching = home.channel()
+        within(10, lambda: consumers_of(watching, "r") == 1, "the home knows the consumer")
+        for connection in (home, near, far):
+            attempts: list[Callable[[BlockingChannel], object]] = [
+                lambda it: it.basic_consume("r", lambda *_: None),
+                lambda it: it.basic_get("r"),
+            ]
+            for refused in attempts:
+                with pytest.raises(ChannelClosedByBroker, match="in exclusive use") as why:
+                    refused(connection.channel())
+                assert why.value.reply_code == 403
+        holder.basic_cancel(tag)
+        within(10, lambda: consumers_of(watching, "r") == 0, "the consumer has gone")
+        shared = near.channel()
+        shared.basic_consume("r", lambda *_: None)
+        within(10, lambda: consumers_of(watching, "r") == 1, "another one is there")
+        with pytest.raises(ChannelClosedByBroker, match="in exclusive use"):
+            far.channel().basic_consume("r", lambda *_: None, exclusive=True)
+
+
+def test_consumers_of_all_containers_take_turns(members: dict[str, Member]) -> None:
+    found: dict[str, int] = dict.fromkeys("abc", 0)
+
+    def counting(name: str) -> Callable[..., None]:
+        def count(*_: object) -> None:
+            found[name] += 1
+
+        return count
+
+    with ExitStack() as stack:
+        channels = {
+            name: stack.enter_context(basic_channel(members[name].served)) for name in "abc"
+        }
+        for name, channel in channels.items():
+            channel.basic_consume("r", counting(name), auto_ack=True)
+        within(10, lambda: consumers_of(channels["a"], "r") == 3, "all are there")
+        for number in range(90):
+            channels["b"].basic_publish("", "r", b"%d" % number)
+
+        def are_taken() -> bool:
+            for channel in channels.values():
+                channel.connection.process_data_events(0.1)
+            return sum(found.values()) == 90
+
+        within(20, are_taken, "all are taken")
+    assert all(20 <= count <= 40 for count in found.values()), found
+
+
+def test_a_higher_priority_comes_first_wherever_it_is(members: dict[str, Member]) -> None:
+    found: list[str] = []
+    with (
+        basic_channel(members["a"].served) as home,
+        basic_channel(members["c"].served) as far,
+    ):
+        home.basic_consume("r", lambda *_: found.append("home"), auto_ack=True)
+        far.basic_consume(
+            "r", lambda *_: found.append("far"), auto_ack=True, arguments={"x-priority": 5}
+        )
+        within(10, lambda: consumers_of(home, "r") == 2, "both are there")
+        for number in range(20):
+            home.basic_publish("", "r", b"%d" % number)
+
+        def are_taken() -> bool:
+            for channel in (home, far):
+                channel.connection.process_data_events(0.1)
+            return len(found) == 20
+
+        within(20, are_taken, "all are taken")
+    assert set(found) == {"far"}
+
+
+def test_one_consumer_at_a_time_gets_messages_in_the_whole_mesh(
+    members: dict[str, Member],
+) -> None:
+    found: list[tuple[str, int]] = []
+
+    def noting(name: str) -> Callable[..., None]:
+        def note(*delivered: Any) -> None:
+            found.append((name, int(delivered[3])))
+
+        return note
+
+    with ExitStack() as stack:
+        channels = {
+            name: stack.enter_context(basic_channel(members[name].served)) for name in "bac"
+        }
+        for channel in (channels["a"], channels["b"], channels["c"]):
+            channel.queue_declare("one", arguments={"x-single-active-consumer": True}, durable=True)
+        tags = {}
+        for count, (name, channel) in enumerate(channels.items(), 1):
+            tags[name] = channel.basic_consume("one", noting(name), auto_ack=True)
+            within(
+                10,
+                lambda count=count: consumers_of(channels["a"], "one") == count,
+                "the consumer is counted",
+            )
+        for at, name in enumerate("bac"):
+            channels["c"].basic_publish("", "one", b"%d" % at)
+
+            def is_taken(count: int = at + 1) -> bool:
+                for channel in channels.values():
+                    channel.connection.process_data_events(0.1)
+                return len(found) == count
+
+            within(20, is_taken, "the message is taken")
+            channels[name].basic_cancel(tags[name])
+    assert found == [("b", 0), ("a", 1), ("c", 2)]

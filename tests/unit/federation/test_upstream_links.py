@@ -126,7 +126,7 @@ def test_a_shard_gives_back_what_a_consumer_has_only_if_its_container_says_that_
     link = Link(Mock(), "upstream", Role.SENDER, 0)
     link.state, link.ending, link.was_left = state, ending, ending is Ending.DETACHED
     link.end_error = None if error is None else AmqpError(condition=error)
-    RemoteConsumer(node, subscription).stopping(link)
+    RemoteConsumer(node, subscription, link, is_active=True).stopping(link)
     assert gone == [subscription]
     assert subscription.is_cut_off is is_cut_off
     assert subscription.departure is departure

@@ -14,7 +14,7 @@ from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.published import check_properties
 from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED
 from cogwork.container.amqp091.queue_methods import name_of, queue_named
-from cogwork.container.amqp091.queues import address_of
+from cogwork.container.amqp091.queues import Counts, address_of
 from cogwork.container.amqp091.reply_to import (
     REPLY_TO,
     ReplyConsumer,
@@ -84,7 +84,7 @@ def qos(channel: Channel, method: m.BasicQos, _content: Content | None) -> None:
     channel.reply(m.BasicQosOk())
 
 
-def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) -> None:
+def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) -> Work | None:
     """Start a consumer."""
     consumer: Consumer | ReplyConsumer
     tag = method.consumer_tag or GENERATED + secrets.token_urlsafe(TAG_OCTETS)
@@ -95,7 +95,26 @@ def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) 
         channel.client.demand_any("receive")
         consumer = consumer_of_replies(channel, tag, no_ack=method.no_ack)
     else:
-        consumer = _consumer_of(channel, method, tag)
+        queue = _queue_to_consume(channel, method)
+        if queue.is_elsewhere:
+            return _consume_elsewhere(channel, method, tag, queue)
+        _demand_shared(channel, queue, method, Counts(0, queue.consumer_count, queue.is_taken))
+        consumer = _consumer_of(channel, method, tag, queue)
+    _begin(channel, method, tag, consumer)
+    return None
+
+
+async def _consume_elsewhere(
+    channel: Channel, method: m.BasicConsume, tag: str, queue: DeclaredQueue
+) -> None:
+    """Start a consumer of a queue that another container owns, if it says that there is room."""
+    _demand_shared(channel, queue, method, await channel.queues.counts(queue))
+    _begin(channel, method, tag, _consumer_of(channel, method, tag, queue))
+
+
+def _begin(
+    channel: Channel, method: m.BasicConsume, tag: str, consumer: Consumer | ReplyConsumer
+) -> None:
     channel.connection.count_consumer()
     if not method.nowait:  # before anything is delivered
         channel.reply(m.BasicConsumeOk(consumer_tag=tag))
@@ -106,13 +125,18 @@ def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) 
         raise
 
 
-def _consumer_of(channel: Channel, method: m.BasicConsume, tag: str) -> Consumer:
+def _queue_to_consume(channel: Channel, method: m.BasicConsume) -> DeclaredQueue:
     name = name_of(channel, method.queue)
     channel.demand("receive", address_of(name))
     queue = channel.queues.demand(name, channel.connection)
     channel.queues.demand_home(queue)
-    _demand_shared(channel, queue, method)
-    priority = priority_in(method.arguments, channel.queues.place(name))
+    return queue
+
+
+def _consumer_of(
+    channel: Channel, method: m.BasicConsume, tag: str, queue: DeclaredQueue
+) -> Consumer:
+    priority = priority_in(method.arguments, channel.queues.place(queue.name))
     end = channel.end.consumer(
         octets_of(tag),
         no_ack=method.no_ack,
@@ -123,13 +147,15 @@ def _consumer_of(channel: Channel, method: m.BasicConsume, tag: str) -> Consumer
     return Consumer(channel, tag, queue, end, is_exclusive=method.exclusive)
 
 
-def _demand_shared(channel: Channel, queue: DeclaredQueue, method: m.BasicConsume) -> None:
+def _demand_shared(
+    channel: Channel, queue: DeclaredQueue, method: m.BasicConsume, counts: Counts
+) -> None:
     """Check that a queue has room for one more consumer.
 
     Raises:
         ProtocolError: Somebody has it alone, or it is wanted alone and is not (403).
     """
-    if queue.is_taken or (method.exclusive and queue.consumer_count):
+    if counts.is_taken or (method.exclusive and counts.consumers):
         text = f"{channel.queues.place(queue.name)} in exclusive use"
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
 
@@ -167,6 +193,9 @@ def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> Work 
 async def _get_elsewhere(channel: Channel, queue: DeclaredQueue, *, no_ack: bool) -> None:
     """Deliver one message of a queue that another container owns, or say that there is none."""
     counts = await channel.queues.counts(queue)
+    if counts.is_taken:
+        text = f"{channel.queues.place(queue.name)} in exclusive use"
+        raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
     if not counts.messages or not await _fetch(channel, queue, counts.messages, no_ack=no_ack):
         channel.reply(m.BasicGetEmpty())
 

@@ -88,7 +88,8 @@ class Consumer:
         self.is_active = True
         reach = self.channel.vhost.reach
         if reach is not None:
-            reach.queue_federation.add_consumer(self.queue.node, self._subscription)
+            claim = {"exclusive": int(self.is_exclusive), "priority": self.end.priority}
+            reach.queue_federation.add_consumer(self.queue.node, self._subscription, claim=claim)
 
     def leave(self) -> None:
         """Take no more; what is unacknowledged stays with the channel."""

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.tables import decode_table
 from cogwork.container.amqp091.faults import shown_vhost
@@ -24,14 +25,16 @@ from cogwork.container.amqp091.queue_arguments import (
 )
 from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, OwnerAway
 from cogwork.plugin.capabilities import Removable, Storing, replica_of
+from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cogwork.amqp091.types import Table
     from cogwork.cluster.topology import SharedQueue
     from cogwork.container.connections.node_shares import Makers
+    from cogwork.container.federation.remote_consumer import RemoteConsumer
     from cogwork.container.vhost.shared import VhostTopology
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
@@ -178,10 +181,31 @@ class DeclaredQueue:
         Raises:
             Refused: The queue does not take it.
         """
-        if not self.has_single_active or not self.consumers:
+        # Of a queue elsewhere its owner decides who gets messages.
+        if not self.has_single_active or not self.consumers or self.is_elsewhere:
             consumer.activate()
         self.consumers[consumer] = None
         self.had_consumers = True
+
+    def others(self) -> Iterable[object]:
+        """List its consumers."""
+        return tuple(self.consumers)
+
+    def enter_far(self, consumer: RemoteConsumer) -> None:
+        """Take a consumer of another container in.
+
+        Raises:
+            Refused: Another one has the queue alone, or this one wants to and does not.
+        """
+        if self.is_taken or (consumer.is_exclusive and self.consumer_count):
+            text = f"queue {self.name!r:.200} is in exclusive use"
+            raise Refused(text, Condition.RESOURCE_LOCKED)
+        self.enter(consumer)
+
+    def leave_far(self, consumer: RemoteConsumer) -> None:
+        """Let a consumer of another container go."""
+        if consumer in self.consumers:
+            self.leave(consumer)
 
     def leave(self, consumer: QueueConsumer) -> None:
         """Take note that a consumer has gone: another one may get messages in its place."""
@@ -217,10 +241,12 @@ class Counts(NamedTuple):
     Attributes:
         messages: What waits for a consumer.
         consumers: Those at all containers.
+        is_taken: Whether one of them has it alone.
     """
 
     messages: int
     consumers: int
+    is_taken: bool = False
 
 
 class BasicQueues:
@@ -229,9 +255,14 @@ class BasicQueues:
     def __init__(self, vhost: VirtualHost) -> None:
         """Know of none yet."""
         self._vhost = vhost
+        vhost.standings = self
         self._known: dict[str, DeclaredQueue] = {}
         self._mortal: dict[str, DeclaredQueue] = {}
         self._has_looked = False
+
+    def standing_at(self, address: str) -> DeclaredQueue | None:
+        """Return a queue for the consumers of other containers; None where there is none."""
+        return self.find(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
 
     def place(self, name: str) -> str:
         """Name a queue as RabbitMQ does in errors."""
@@ -382,9 +413,9 @@ class BasicQueues:
             ProtocolError: Its owner cannot be reached (404).
         """
         if not queue.is_elsewhere:
-            return Counts(queue.message_count, queue.consumer_count)
+            return Counts(queue.message_count, queue.consumer_count, queue.is_taken)
         said = await self._ask(queue, COUNTS)
-        return Counts(said["ready"], said["consumers"])
+        return Counts(said["ready"], said["consumers"], bool(said.get("is-taken")))
 
     async def purge(self, queue: DeclaredQueue) -> int:
         """Drop what waits in a queue that another container owns; return how much that was.

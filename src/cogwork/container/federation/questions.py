@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.amqp.types import Symbol
+    from cogwork.container.federation.remote_consumer import Standing
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.plugin.node import Node
@@ -187,7 +188,13 @@ def _give_up(asked: _Asked, link: Link) -> None:
 # -- the owner's side
 
 
-def answer(node: Node, link: Link, attach: Attach, remove: Callable[[str], None]) -> None:
+def answer(
+    node: Node,
+    link: Link,
+    attach: Attach,
+    remove: Callable[[str], None],
+    standing: Standing | None,
+) -> None:
     """Do what another container asks of a queue here, and say what came of it once it is durable.
 
     Args:
@@ -195,6 +202,7 @@ def answer(node: Node, link: Link, attach: Attach, remove: Callable[[str], None]
         link: The question's.
         attach: How it was asked.
         remove: Removes a node by its address.
+        standing: The queue as AMQP 0-9-1 knows its consumers.
 
     Raises:
         Refused: There is no such question.
@@ -202,7 +210,7 @@ def answer(node: Node, link: Link, attach: Attach, remove: Callable[[str], None]
     question = (attach.properties or {}).get(QUESTION)
     if not isinstance(question, dict) or not isinstance(node, Replicated):
         raise Refused("a question that is none", Condition.INVALID_FIELD)
-    link.put_off(partial(_tell, link, _answer(node, question, remove)))
+    link.put_off(partial(_tell, link, _answer(node, question, remove, standing)))
     node.when_durable(lambda is_durable: _end(link, is_durable=is_durable))
 
 
@@ -220,14 +228,20 @@ def _tell(link: Link, said: Mapping[str, int]) -> None:
 
 
 def _answer(
-    node: Replicated, question: Mapping[object, object], remove: Callable[[str], None]
+    node: Replicated,
+    question: Mapping[object, object],
+    remove: Callable[[str], None],
+    standing: Standing | None,
 ) -> Mapping[str, int]:
     kind, counts = question.get("ask"), node.store.counts()
     said = {"ready": counts["ready"], "consumers": counts["consumers"], "is-done": 1}
+    if standing is not None:  # it knows those that wait for their turn, too
+        said["consumers"] = standing.consumer_count
+        said["is-taken"] = int(standing.is_taken)
     if kind == PURGE:
         said["purged"] = node.store.purge()
     elif kind == GIVE_UP and isinstance(node, Removable):
-        is_used = question.get("if-unused") and counts["consumers"]
+        is_used = question.get("if-unused") and said["consumers"]
         if is_used or (question.get("if-empty") and counts["ready"]):
             said["is-done"] = 0
         else:

@@ -28,7 +28,7 @@ from cogwork.container.federation.questions import OwnerAway
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.federation.upstreams import OWNER, Consumer, Upstream
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.names import HOMED, MARKS_REDELIVERED, REMOTE_CONSUMER, VHOST
+from cogwork.container.mesh.names import CONSUMER, HOMED, MARKS_REDELIVERED, REMOTE_CONSUMER, VHOST
 from cogwork.dataplane.queue.federated_consumer import FederatedConsumer
 from cogwork.dataplane.queue.upstream_link import UpstreamLink
 from cogwork.plugin.capabilities import Shareable, replica_of
@@ -37,6 +37,7 @@ from cogwork.plugin.resumption import resume
 
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Mapping
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.types import Symbol
@@ -89,7 +90,12 @@ class QueueFederation:
     # -- this container's consumers
 
     def add_consumer(
-        self, node: Node, subscription: Subscription, attach: Attach | None = None
+        self,
+        node: Node,
+        subscription: Subscription,
+        attach: Attach | None = None,
+        *,
+        claim: Mapping[str, int] | None = None,
     ) -> bool:
         """Let a consumer of a queue receive from other containers.
 
@@ -97,6 +103,7 @@ class QueueFederation:
             node: The queue here, which feeds the consumer already.
             subscription: The consumer.
             attach: How it attached; None where it speaks AMQP 0-9-1.
+            claim: What one of AMQP 0-9-1 wants of the queue's owner: `exclusive`, `priority`.
 
         Returns:
             Whether its link is answered from here, when it is known what has become of the items
@@ -113,7 +120,7 @@ class QueueFederation:
         keeps_order = node.is_ordered
         terms = terms_of(attach, address)
         consumer = Consumer(
-            address, subscription, attach, terms, federated, keeps_order, node, name
+            address, subscription, attach, terms, federated, keeps_order, node, name, claim=claim
         )
         self._consumers.setdefault(address, {})[subscription] = consumer
         self._expect(consumer)
@@ -333,6 +340,8 @@ class QueueFederation:
         replica = replica_of(consumer.node)
         if replica is not None and replica.home is not None:
             properties[HOMED] = True
+        if consumer.claim is not None and container == OWNER:
+            properties[CONSUMER] = dict(consumer.claim)
         link.attach(
             source=Source(
                 address=consumer.address,

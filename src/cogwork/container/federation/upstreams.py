@@ -13,6 +13,7 @@ from cogwork.dataplane.queue.refusals import IN_DOUBT_STATE, STALE_STATE
 
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Mapping
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.outcomes import DeliveryState
@@ -132,7 +133,8 @@ class Consumer:
         By the shard's container. name: What shards know it by, whatever link it has. is_kept:
         Whether its link has been detached and may be resumed. is_leaving: Whether it goes once it
         has nothing unsettled.
-        fetched: Of one that takes a single item: whether there was any. cut_off: Whose upstreams
+        fetched: Of one that takes a single item: whether there was any. claim: What one of AMQP
+        0-9-1 wants of the queue besides: `exclusive`, `priority`. cut_off: Whose upstreams
         have ended with their sessions, and when: these shards are to hear what
             has come.
         broken_since_s: Since when it has something from a shard that cannot be reached.
@@ -152,6 +154,7 @@ class Consumer:
     is_kept: bool = False
     is_leaving: bool = False
     fetched: Future[bool] | None = None
+    claim: Mapping[str, int] | None = None
     cut_off: dict[str, float] = field(default_factory=dict)
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     broken_since_s: float | None = None

@@ -9,6 +9,7 @@ from cogwork.amqp.types import Symbol
 
 __all__ = (
     "ANSWER",
+    "CONSUMER",
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
@@ -66,6 +67,9 @@ HOMED: Final = Symbol("cogwork:homed")
 QUESTION: Final = Symbol("cogwork:question")
 ANSWER: Final = Symbol("cogwork:answer")
 """In attach to a queue's owner: what is asked, a map with `ask`. In its answer: figures, a map."""
+
+CONSUMER: Final = Symbol("cogwork:consumer")
+"""In attach to a queue's owner: of a consumer of AMQP 0-9-1, a map: `exclusive`, `priority`."""
 
 MARKS_REDELIVERED: Final = Symbol("cogwork:marks-redelivered")
 """A capability of an attach to a queue: the lowest bit of a message-format says that a consumer was

@@ -19,6 +19,7 @@ from cogwork.container.federation.move_intake import MoveIntake
 from cogwork.container.federation.questions import answer
 from cogwork.container.federation.remote_consumer import RemoteConsumer
 from cogwork.container.mesh.names import (
+    CONSUMER,
     HOMED,
     MARKS_REDELIVERED,
     MISSED,
@@ -40,6 +41,7 @@ from cogwork.plugin.node_kinds import provides
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cogwork.container.federation.remote_consumer import Standing
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
@@ -224,7 +226,7 @@ class TunnelAcceptor:
         if replica is not None and replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         if QUESTION in (attach.properties or {}):
-            answer(node, link, attach, vhost.remove_node)
+            answer(node, link, attach, vhost.remove_node, _standing(vhost, name))
             return
         filters = read_filters(source.filter, size_bytes_max=attach.max_message_size)
         held = attach.unsettled or {}
@@ -242,8 +244,14 @@ class TunnelAcceptor:
             unsettled=tuple(held),
             handed=frozenset(tag for tag, state in held.items() if state is not None),
         )
-        node.subscribe(subscription)
-        link.context = RemoteConsumer(node, subscription)
+        consumer = RemoteConsumer(node, subscription, link)
+        claim = (attach.properties or {}).get(CONSUMER)
+        if isinstance(claim, dict) and replica is not None:
+            end.priority = int(claim.get("priority", 0))
+            consumer.is_exclusive = bool(claim.get("exclusive"))
+            consumer.standing = _standing(vhost, name)
+        consumer.begin()
+        link.context = consumer
         link.carry(end)
         link.attach(
             source=Source(address=name, filter=filters.applied or None),
@@ -252,3 +260,8 @@ class TunnelAcceptor:
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled=subscription.known if held else None,
         )
+
+
+def _standing(vhost: VirtualHost, address: str) -> Standing | None:
+    """Return a queue as AMQP 0-9-1 knows its consumers."""
+    return None if vhost.standings is None else vhost.standings.standing_at(address)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.node_shares import Makers, NodeShares
+    from cogwork.container.federation.remote_consumer import Standings
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
     from cogwork.container.vhost.kept_exchanges import KeptExchanges
@@ -102,6 +103,7 @@ class VirtualHost:
         near: Those that other containers' messages go to: this container's consumers and nodes.
         reach: What can be reached in other containers; None while nothing can.
         holders: Who has an address of it alone.
+        standings: Its queues as AMQP 0-9-1 knows their consumers; None while nobody does.
         nodes: By address, or by prefix for those that serve one.
         exchanges: Those that are declared, with their bindings.
         topology: What the cluster has of exchanges, queues and bindings; None without a cluster.
@@ -150,6 +152,7 @@ class VirtualHost:
         self.space.meaning = partial(address_said, self)
         self.near = AddressSpace(core, self._resolve_near)
         self.reach: Reach | None = None
+        self.standings: Standings | None = None
         self.holders = Holders(self)
         self.topology: VhostTopology | None = None
         self.view: ContainerView | None = None

@@ -314,7 +314,7 @@ class Dispatcher:
     def round_for(self, link, is_far):
         """Return the round that a consumer has its turns in."""
         round: Round
-        if is_far:
+        if is_far and self.far is not self.round:
             return self.far
         if link.priority == 0:
             return self.round
@@ -331,7 +331,8 @@ class Dispatcher:
         used: set = {self.round, added}
         for consumer in self.consumers.values():
             used.add(consumer.round)
-        used.discard(self.far)
+        if self.far is not self.round:
+            used.discard(self.far)
         self.ranked = sorted(used, key=_descending)
         return 0
 

@@ -538,6 +538,10 @@ class Store(Settlement):
         """
         self.dispatcher.add(link, marks_received, is_browser, is_far)
 
+    def feed_alike(self) -> None:
+        """Give consumers of other containers their turns among this one's, by priority."""
+        self.dispatcher.far = self.dispatcher.round
+
     def remove_consumer(self, link, is_over: bool = True) -> None:
         """Feed a link no more; what is out at it stays so until it is settled or detached.
 

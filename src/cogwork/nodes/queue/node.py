@@ -194,6 +194,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         inlet = self._divide(1, is_whole=True)
         if home == own:
             inlet.set_owners([self.store])
+            self.store.feed_alike()
 
     def near_entry(self) -> AddressEntry:
         """Return where the messages come in that other containers send."""
