@@ -18,6 +18,7 @@ COLD = {
     "addresses/checkpoint",
     "addresses/drain",
     "addresses/interest",
+    "addresses/forwarding",
     "addresses/lost_branch",
     "addresses/space",
     "client/claims",

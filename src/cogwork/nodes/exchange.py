@@ -8,40 +8,34 @@ here, and the graph of exchanges answers. Exchanges and bindings are declared by
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition, ProtocolError
-from cogwork.amqp091.content import decode_properties, encode_properties
-from cogwork.amqp091.errors import ProtocolError as BasicProtocolError
+from cogwork.amqp.errors import Condition
 from cogwork.amqp091.strings import octets_of
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.exchange import Changes, ExchangeInlet, Routes
 from cogwork.dataplane.addresses.interest import Interest
 from cogwork.dataplane.message.basic_conversion import unescaped
-from cogwork.dataplane.message.messages import Message
 from cogwork.plugin.capabilities import Exchanging
 from cogwork.plugin.effects import Detach
+from cogwork.plugin.message_finder import MessageFinder
 from cogwork.plugin.node import Refused
 from cogwork.router.exchanges.addresses import exchange_address, name_in
-from cogwork.router.exchanges.binding import QUEUE, Destination, Routed
+from cogwork.router.exchanges.binding import CONTAINER, QUEUE, Destination
+from cogwork.router.exchanges.forwards import ForwardsFound
 from cogwork.router.exchanges.graph import DEFAULT, ExchangeGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cogwork.amqp091.content import BasicProperties
     from cogwork.plugin.effects import Effect
+    from cogwork.plugin.message_finder import Found
     from cogwork.plugin.node import NodeContext, Subscription
+    from cogwork.router.exchanges.binding import Routed
+    from cogwork.router.exchanges.forwards import Forward
+    from cogwork.router.exchanges.graph import Route
 
 __all__ = ("ExchangeNode",)
-
-Found = tuple[list[AddressEntry], bool]
-
-
-class _HeadNeeded(Exception):
-    """An exchange decides by more than the key."""
 
 
 class ExchangeNode(Exchanging):
@@ -64,6 +58,7 @@ class ExchangeNode(Exchanging):
         self._entries: dict[str, AddressEntry] = {}
         self.graph = ExchangeGraph()
         self.find_queue = _find_nothing
+        self.find_forward = _find_nobody
 
     # -- addresses
 
@@ -140,11 +135,16 @@ class ExchangeNode(Exchanging):
             self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in entry.sources])
             entry.close()
 
-    def entries_of(self, queues: Iterable[str]) -> Found:
-        """Return where messages of queues come in, and whether all of them are there."""
-        found = [self.find_queue(name) for name in queues]
+    def entries_of(self, route: Route) -> Found:
+        """Return where messages of a route come in, and whether all of that is there."""
+        found = [self.find_queue(name) for name in route.queues]
+        found += [self.find_forward_entry(each) for each in route.forwards]
         there = [entry for entry in found if entry is not None]
         return there, len(there) == len(found)
+
+    def find_forward_entry(self, forward: Forward) -> AddressEntry | None:
+        """Return where messages for another container's private queues come in."""
+        return self.find_forward(forward, self._changes)
 
     # -- what every node does
 
@@ -186,49 +186,29 @@ class ExchangeNode(Exchanging):
         self._entries.clear()
 
 
-class _Finder:
+class _Finder(MessageFinder):
     """Says where the messages of one exchange go."""
 
     def __init__(self, node: ExchangeNode, name: str) -> None:
         self._node = node
         self._name = name
 
-    def find(self, key: bytes, head: bytes | None, is_basic: bool, /) -> Found | None:
-        """Return the addresses of the queues, and whether the key alone has decided.
-
-        None asks for the head of the message.
-        """
-        routed = Routed((key,), partial(_headers, head, is_basic))
-        try:
-            return self._entries(routed)
-        except _HeadNeeded:
-            return None
-
     def resolve(self, destination: object, /) -> AddressEntry | None:
-        """Return where messages of a destination come in; None if it is none of a queue."""
+        """Return where messages of a destination come in; None if it is an exchange."""
         assert isinstance(destination, Destination)
         kind, name = destination
-        return self._node.find_queue(name) if kind == QUEUE else None
-
-    def find_copies(
-        self, key: bytes, head: bytes, /
-    ) -> tuple[list[AddressEntry], bytes | None] | None:
-        """Do the same for a message whose headers may name further keys; BCC is taken out."""
-        start = _properties_start(head)
-        try:
-            properties = decode_properties(head[start:])
-        except BasicProtocolError:
+        if kind == QUEUE:
+            return self._node.find_queue(name)
+        if kind != CONTAINER:
             return None
-        headers = properties.headers or {}
-        keys = (key, *_keys_in(headers, "CC"), *_keys_in(headers, "BCC"))
-        entries, _ = self._entries(Routed(keys, lambda: headers))
-        if "BCC" not in headers:
-            return entries, None
-        return entries, _packed(head[: start - 4], _without_bcc(properties))
+        found = ForwardsFound()
+        found.note(self._name, name)
+        return self._node.find_forward_entry(*found.all())
 
-    def _entries(self, routed: Routed) -> Found:
+    def entries(self, routed: Routed) -> Found:
+        """Return where a message goes, and whether that may be kept for its key."""
         route = self._node.graph.route(self._name, routed)
-        entries, are_all_there = self._node.entries_of(route.queues)
+        entries, are_all_there = self._node.entries_of(route)
         return entries, route.is_by_key and are_all_there
 
 
@@ -237,38 +217,6 @@ def _find_nothing(_name: str) -> AddressEntry | None:
     return None
 
 
-def _headers(head: bytes | None, is_basic: bool) -> Mapping[str, object]:
-    """Decode a message's headers; what cannot be read has none."""
-    if head is None:
-        raise _HeadNeeded
-    try:
-        if is_basic:
-            return decode_properties(head[_properties_start(head) :]).headers or {}
-        return {str(key): value for key, value in (Message.decode(head).properties or {}).items()}
-    except (ProtocolError, BasicProtocolError):
-        return {}
-
-
-def _properties_start(head: bytes) -> int:
-    """Return where the properties begin: behind exchange, key and their size."""
-    key_at = 1 + head[0]
-    return key_at + 1 + head[key_at] + 4
-
-
-def _keys_in(headers: Mapping[str, object], name: str) -> list[bytes]:
-    """Return the routing keys in a header."""
-    keys = headers.get(name)
-    if not isinstance(keys, list):
-        return []
-    return [key.encode(errors="surrogateescape") for key in keys if isinstance(key, str)]
-
-
-def _without_bcc(properties: BasicProperties) -> BasicProperties:
-    headers = {key: value for key, value in (properties.headers or {}).items() if key != "BCC"}
-    return replace(properties, headers=headers)
-
-
-def _packed(names: bytes, properties: BasicProperties) -> bytes:
-    """Put the head of a message together: exchange and key, and its properties."""
-    octets = encode_properties(properties)
-    return names + len(octets).to_bytes(4, "big") + octets
+def _find_nobody(_forward: Forward, _changes: Changes) -> AddressEntry | None:
+    """There are no other containers until somebody says how to get there."""
+    return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.addresses.entry import AddressEntry
+    from cogwork.dataplane.addresses.exchange import Changes
     from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.queue.store import Store
     from cogwork.dataplane.terminus import Terminus
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cogwork.plugin.journals import ReplicaHandle
     from cogwork.plugin.node import Subscription
     from cogwork.plugin.stream_options import StreamOptions
+    from cogwork.router.exchanges.forwards import Forward
     from cogwork.router.exchanges.graph import ExchangeGraph
 
 __all__ = (
@@ -348,10 +350,14 @@ class Exchanging(Node):
     Attributes:
         graph: The exchanges with their bindings. Whoever changes it calls `changed`.
         find_queue: Returns where messages of a queue come in; None if there is no such queue.
+        find_forward: Returns where messages for other containers' private queues come in, by the
+            container and the route there, and by who says keys that messages do not say; None if
+            that container is not known.
     """
 
     graph: ExchangeGraph
     find_queue: Callable[[str], AddressEntry | None]
+    find_forward: Callable[[Forward, Changes], AddressEntry | None]
 
     @abstractmethod
     def split(self, address: str) -> tuple[str, bytes | None]:

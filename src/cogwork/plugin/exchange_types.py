@@ -7,6 +7,10 @@ until a binding changes. It does no I/O, and knows no clock; randomness is an ar
 A type whose bindings are patterns of keys may have an attribute `interest`, a compiled matcher from
 keys to destinations such as `router.topics.TopicTrie`: then `match` is asked for the rest alone.
 
+A type of which each binding matches by itself, whatever others there are, may have a method
+`condition` that returns what of a binding's key and arguments decides: then linked containers tell
+each other of queues that are bound alike as one. A type that chooses among its bindings must not.
+
 Clients name types, so only what is installed is found: an import path is none.
 """
 

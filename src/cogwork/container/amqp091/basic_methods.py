@@ -18,12 +18,12 @@ from cogwork.container.amqp091.queues import Counts, address_of
 from cogwork.container.amqp091.reply_to import (
     REPLY_TO,
     ReplyConsumer,
-    address_in,
     consumer_of_replies,
     entry_of_reply,
     with_reply_address,
 )
 from cogwork.container.federation.questions import OwnerAway
+from cogwork.container.vhost.reply_addresses import reply_address_in
 from cogwork.plugin.capabilities import Shareable
 from cogwork.plugin.node import Refused
 
@@ -67,7 +67,7 @@ def _demand_publish(channel: Channel, method: m.BasicPublish) -> None:
     if client.is_free:
         return
     # Whoever knows a reply address was given it.
-    if not method.exchange and (address_in(key) or client.may("send", address_of(key))):
+    if not method.exchange and (reply_address_in(key) or client.may("send", address_of(key))):
         return
     channel.demand("send", channel.vhost.exchanges.address(method.exchange))
 

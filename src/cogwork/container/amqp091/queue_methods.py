@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 from cogwork.amqp091 import methods as m
@@ -13,6 +12,7 @@ from cogwork.container.amqp091.queue_arguments import options_of
 from cogwork.container.amqp091.queues import Counts, Traits, address_of
 from cogwork.container.amqp091.reply_to import REPLY_TO, entry_of_reply
 from cogwork.container.amqp091.shared_queues import declare_shared
+from cogwork.container.vhost.private_names import new_name
 from cogwork.plugin.capabilities import replica_of
 from cogwork.router.exchanges.binding import Binding, Destination
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ("HANDLERS", "name_of", "queue_named")
 
 RESERVED = "amq."
-GENERATED = "amq.gen-"
-NAME_OCTETS = 16
 
 
 def queue_named(channel: Channel, name: str) -> DeclaredQueue:
@@ -101,7 +99,7 @@ def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
 
 def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
     """Make a queue, unless it is there and the same."""
-    name = method.queue or GENERATED + secrets.token_urlsafe(NAME_OCTETS)
+    name = method.queue or new_name(channel.vhost.container_id)
     channel.demand("manage", address_of(name))
     traits = Traits(
         method.durable and not method.exclusive,  # it never outlives its connection
@@ -113,6 +111,7 @@ def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
     queue = _equal(channel, name, traits)
     if queue is not None:
         return _answer(channel, method, queue)
+    channel.queues.demand_free(name)
     if method.queue.startswith(RESERVED):
         raise ProtocolError(
             ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"

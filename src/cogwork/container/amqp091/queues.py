@@ -24,6 +24,7 @@ from cogwork.container.amqp091.queue_arguments import (
     options_of,
 )
 from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, OwnerAway
+from cogwork.container.vhost.private_names import is_generated
 from cogwork.plugin.capabilities import Removable, Storing, replica_of
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution
@@ -318,9 +319,19 @@ class BasicQueues:
         """
         queue = self.find(name)
         if queue is None:
+            self.demand_free(name)
             raise ProtocolError(ReplyCode.NOT_FOUND, f"no {self.place(name)}")
         self._demand_unlocked(queue, connection)
         return queue
+
+    def demand_free(self, name: str) -> None:
+        """Check that no connection to another container has a queue of a name for itself.
+
+        Raises:
+            ProtocolError: One has (405).
+        """
+        if self._vhost.exchanges.holder_of(name) is not None:
+            raise self._locked(name)
 
     def _demand_unlocked(self, queue: DeclaredQueue, connection: object) -> None:
         owner = queue.traits.owner
@@ -378,6 +389,8 @@ class BasicQueues:
         self._vhost.declare(address, rule, makers, is_in_turn=True)
         node = self._vhost.nodes[address]
         assert isinstance(node, Storing)
+        if traits.is_private or traits.is_server_named:
+            self._vhost.exchanges.private.add_queue(name, is_reserved=not is_generated(name))
         queue = self._known[name] = DeclaredQueue(name, node, traits)
         self._keep(name, traits)
         self._note_mortal(queue)

@@ -15,7 +15,11 @@ from cogwork.amqp091.content import Content
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.consumer import subscription_of
-from cogwork.container.vhost.reply_addresses import REPLY_PREFIX, new_address
+from cogwork.container.vhost.reply_addresses import (
+    DIRECT_REPLY_TO,
+    new_address,
+    reply_address_in,
+)
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -27,13 +31,12 @@ if TYPE_CHECKING:
 __all__ = (
     "REPLY_TO",
     "ReplyConsumer",
-    "address_in",
     "consumer_of_replies",
     "entry_of_reply",
     "with_reply_address",
 )
 
-REPLY_TO: Final = "amq.rabbitmq.reply-to"
+REPLY_TO: Final = DIRECT_REPLY_TO
 
 HAS_REPLY_TO = 1 << 9
 """The property's flag."""
@@ -132,13 +135,7 @@ def with_reply_address(channel: Channel, content: Content) -> Content:
     return Content.of(properties, content.body)
 
 
-def address_in(key: str) -> str | None:
-    """Return the reply address that a routing key or a queue's name stands for; None for none."""
-    address = key.removeprefix(f"{REPLY_TO}.")
-    return address if address != key and address.startswith(REPLY_PREFIX) else None
-
-
 def entry_of_reply(vhost: VirtualHost, key: str) -> AddressEntry | None:
     """Return where a reply goes; None where its key is none of a reply, or nobody is there."""
-    address = address_in(key)
+    address = reply_address_in(key)
     return None if address is None else vhost.space.entries.get(address.encode())

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Backlogs",)
 
+QUEUE_PREFIX = "queue/"
+
 
 class Backlogs:
     """Those of one virtual host."""
@@ -40,7 +42,8 @@ class Backlogs:
     def _look_at(self, address: str) -> None:
         """Take note of a queue that is new, or has gone."""
         node = self._vhost.nodes.get(address)
-        if isinstance(node, Shareable) and replica_of(node) is None:
+        is_private = address.removeprefix(QUEUE_PREFIX) in self._vhost.exchanges.private
+        if isinstance(node, Shareable) and replica_of(node) is None and not is_private:
             self._stores[address] = node.store
         else:
             self._stores.pop(address, None)

@@ -18,7 +18,7 @@ from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTI
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.plugin.capabilities import Bindable, Storing
 from cogwork.plugins import PLUGIN_FAULTS
-from cogwork.router.exchanges.binding import QUEUE as QUEUE_KIND
+from cogwork.router.exchanges.binding import EXCHANGE as EXCHANGE_KIND
 from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
@@ -377,7 +377,7 @@ def binding_row(vhost: VirtualHost, source: str, binding: Binding) -> Row:
         "name": address,
         "vhost": vhost.name,
         "source": address,
-        "destination": f"queue/{name}" if kind == QUEUE_KIND else vhost.exchanges.address(name),
+        "destination": vhost.exchanges.address(name) if kind == EXCHANGE_KIND else f"{kind}/{name}",
         "key": binding.key.decode(errors="backslashreplace"),
         "arguments": dict(binding.arguments),
     }

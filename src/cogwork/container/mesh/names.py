@@ -13,6 +13,7 @@ __all__ = (
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
+    "FORWARDED",
     "FRAME_BYTES",
     "FROM",
     "HOMED",
@@ -91,6 +92,9 @@ DURABILITY: Final = Symbol("cogwork:durability")
 PAST: Final = Symbol("cogwork:past")
 """In attach, beside `MOVE`: the monotonic clock of the container that leaves, in microseconds; when
 its items came and are due is said by it. In the answer: true, where dead letters may say so."""
+
+FORWARDED: Final = "$forwarded"
+"""The target of a link that carries messages for private queues; earlier versions refuse it."""
 
 MISSED: Final = Symbol("cogwork:missed")
 """In attach: what went by while the container that attaches had given the other one up: a map from

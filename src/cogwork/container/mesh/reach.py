@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
@@ -29,6 +29,7 @@ from cogwork.container.federation.queue_federation import QueueFederation
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branches import Branches, topic_of
 from cogwork.container.mesh.elsewhere import Elsewhere
+from cogwork.container.mesh.forwarding import Forwarding
 from cogwork.container.mesh.names import HOMED, MISSED, VHOST
 from cogwork.container.mesh.reply_routes import ReplyRoutes
 from cogwork.container.mesh.subscriber_gaps import SubscriberGaps
@@ -37,6 +38,7 @@ from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.plugin.capabilities import Bindable
+from cogwork.router.exchanges.forwards import BINDING_PREFIX
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
@@ -61,11 +63,23 @@ BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 """What may wait for one container before an address's policy steps in."""
 
 
+class _Keeper(Protocol):
+    """Takes note of what other containers say of one kind."""
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Take note of what another container says."""
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Take note that it says so no longer."""
+
+
 class Reach:
     """Owned by the mesh, one for each virtual host.
 
     Attributes:
         vhost: The virtual host.
+        core: The data plane.
+        container_id: This container's.
         queue_federation: Its queues' consumers on other containers, and remote items.
         partitions: Its queues whose messages each have one container that takes them.
         owners: Its replicated queues.
@@ -75,6 +89,7 @@ class Reach:
         claims: Which of its addresses receivers elsewhere have for themselves.
         gaps: What containers that were given up have not got.
         reply_routes: To reply addresses of other containers.
+        forwarding: To private queues of other containers.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -100,7 +115,7 @@ class Reach:
             open_way=self._open_home,
             is_reachable=self._is_reachable,
             follow=self.queue_federation.follow,
-            restore_later=self._restore_later,
+            restore_later=self.open_later,
             flush=mesh.core.flush,
         )
         self.questions = Questions(
@@ -112,7 +127,10 @@ class Reach:
         )
         self.disks = Disks(mesh, vhost)
         self.claims = Claims(mesh, vhost)
-        self._keepers: dict[int, QueueFederation | Partitions | Owners | Disks | Claims] = {
+        self.core = mesh.core
+        self.container_id = mesh.id
+        self.forwarding = Forwarding(self, vhost.exchanges)
+        self._keepers: dict[int, _Keeper] = {
             InterestKind.QUEUE: self.queue_federation,
             InterestKind.PARTITIONS: self.partitions,
             InterestKind.OWNER: self.owners,
@@ -132,14 +150,12 @@ class Reach:
             self.disks.changed(address)
             if isinstance(node, Bindable):
                 node.announce()
+        self.forwarding.start()
 
     def _open_home(
         self, container: str, address: str, entry: AddressEntry, opener: Opener
     ) -> Away | None:
         return self.open(container, address, entry, opener, {HOMED: True})
-
-    def _restore_later(self) -> None:
-        self._mesh.restoration.later()
 
     def _is_reachable(self, container: str) -> bool:
         return self._mesh.mesh.routes.is_reachable(container)
@@ -177,15 +193,30 @@ class Reach:
     def _interest(self, address: str, consumers: int) -> Interest:
         return Interest(InterestKind.ANYCAST, self.vhost.name, address, consumers=consumers)
 
+    def announce(self, address: str, *, is_there: bool) -> None:
+        """Tell other containers of an address without receivers, or that it is no more."""
+        kind = InterestKind.ANYCAST
+        self._mesh.set_interest(Interest(kind, self.vhost.name, address, consumers=int(is_there)))
+
     # -- what others want
+
+    def is_known(self, container: str) -> bool:
+        """Return whether the mesh knows a container."""
+        return container in self._mesh.mesh.database.records
 
     def wanted_at(self, address: str) -> list[str]:
         """List the containers that have receivers of an address which is not multicast."""
         return [name for name, said in self._wanted.at(address).items() if said.consumers]
 
+    def _keeper_of(self, interest: Interest) -> _Keeper | None:
+        """Return who takes note of what is said; None where it is of addresses with receivers."""
+        if interest.address.startswith(BINDING_PREFIX):
+            return self.forwarding
+        return self._keepers.get(interest.kind)
+
     def take_interest(self, container: str, interest: Interest) -> None:
         """Take note of what another container wants."""
-        keeper = self._keepers.get(interest.kind)
+        keeper = self._keeper_of(interest)
         if keeper is not None:
             keeper.take_interest(container, interest)
             return
@@ -198,12 +229,11 @@ class Reach:
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Take note that another container wants something no longer."""
-        keeper = self._keepers.get(interest.kind)
+        keeper = self._keeper_of(interest)
         if keeper is not None:
             keeper.lose_interest(container, interest)
             return
-        is_known = container in self._mesh.mesh.database.records
-        if interest.kind == InterestKind.TOPIC and not is_known:
+        if interest.kind == InterestKind.TOPIC and not self.is_known(container):
             self.gaps.forget(container)
         if self._branches.lose(container, interest.address):
             return
@@ -380,6 +410,10 @@ class Reach:
             self._reserve(way, way.entry)
         if way.on_attached is not None:
             self.gaps.telling.discard(way.container)
+        self.open_later()
+
+    def open_later(self) -> None:
+        """Have what was lost opened again, as far as there is a way by then."""
         self._mesh.restoration.later()
 
     def _reserve(self, way: Away, entry: AddressEntry) -> None:
@@ -409,6 +443,7 @@ class Reach:
         self.partitions.restore()
         self.owners.restore()
         self.homes.restore()
+        self.forwarding.restore()
 
     def _tell(self, container: str) -> None:
         """Open a link for nothing but to tell a container what it has missed."""
@@ -443,6 +478,7 @@ class Reach:
         self.gaps.sweep()
         self.partitions.sweep()
         self.reply_routes.sweep(now_s)
+        self.forwarding.sweep(given_up)
         if given_up != self._given_up:
             self._given_up = given_up
             for address in list(self._used):

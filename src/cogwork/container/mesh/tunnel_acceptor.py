@@ -20,6 +20,7 @@ from cogwork.container.federation.questions import answer
 from cogwork.container.federation.remote_consumer import RemoteConsumer
 from cogwork.container.mesh.names import (
     CONSUMER,
+    FORWARDED,
     HOMED,
     MARKS_REDELIVERED,
     MISSED,
@@ -128,6 +129,8 @@ class TunnelAcceptor:
         if attach is None or not isinstance(target, Target) or target.address is None:
             return False
         vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
+        if target.address == FORWARDED:
+            return False
         return vhost is not None and provides(vhost.rule_of(target.address)[1].kind, Shareable)
 
     def _demand_known(self, vhost: VirtualHost, address: str) -> None:
@@ -171,7 +174,9 @@ class TunnelAcceptor:
             self._take_items(link, attach, vhost)
             return
         entry = None
-        if target.address is not None:
+        if target.address == FORWARDED:
+            entry = vhost.forwarded
+        elif target.address is not None:
             self._demand_known(vhost, target.address)
             self._demand_home(vhost, target.address, attach)
             entry = vhost.near_entry_of(target.address)

@@ -20,9 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 from cogwork.container.connections.node_shares import BINDINGS, EXCHANGES
 from cogwork.container.vhost.declared_exchange import DeclaredExchange
+from cogwork.container.vhost.private_bindings import PrivateBindings
+from cogwork.container.vhost.remote_bindings import RemoteBindings
+from cogwork.dataplane.addresses.exchange import Changes
 from cogwork.plugin.exchange_types import PluginError, exchange_type
 from cogwork.plugin.node import Refused
 from cogwork.router.exchanges.binding import (
+    CONTAINER,
     EXCHANGE,
     QUEUE,
     Binding,
@@ -32,6 +36,7 @@ from cogwork.router.exchanges.binding import (
     field_type,
 )
 from cogwork.router.exchanges.errors import ExchangeError
+from cogwork.router.exchanges.forwards import Forward, ForwardRoute
 from cogwork.router.exchanges.graph import DEFAULT
 from cogwork.router.exchanges.names import PREDECLARED, RESERVED, problem_of_name
 
@@ -67,6 +72,8 @@ class Exchanges:
         on_unused: Called with an exchange of the cluster that is to go with its last binding, when
             that was one of this container's alone, and has gone.
         is_to_be_shared: Whether there may be something that the cluster has not.
+        private: Its private queues, which other containers are told of.
+        remote: What other containers have told of theirs.
     """
 
     def __init__(
@@ -106,6 +113,13 @@ class Exchanges:
         self._prefix = self._node.address("x").removesuffix("x")
         self._node.find_queue = self._find_queue
         self._graph = self._node.graph
+        self._holder_of: Callable[[str], str | None] = _held_by_nobody
+        self._find_forward = self._node.find_forward
+        self._no_keys = Changes()
+        self.private = PrivateBindings(self._find_local)
+        self.remote = RemoteBindings(
+            self._graph, self._kind_of, self._node.changed, self._end_unbound
+        )
         for name, kind in PREDECLARED.items():
             self._add(DeclaredExchange(name, kind), ())
         if kept is not None:
@@ -282,6 +296,8 @@ class Exchanges:
         assert alternate is None or isinstance(alternate, str)
         self._graph.add(name, matcher, alternate, is_internal=exchange.internal)
         self._declared[name] = exchange
+        self.private.add_exchange(exchange, self._matcher_of(exchange))
+        self.remote.add_exchange(name)
         if name not in PREDECLARED:
             self._makers[name] = makers
             self._shares.take(EXCHANGES, makers)
@@ -351,6 +367,7 @@ class Exchanges:
         for binding in self._graph.bindings(name):
             self._count_no_longer(name, binding)
         lost = self._graph.remove(name)
+        self.private.remove_exchange(name)
         self._node.removed(name, self._take_out(lambda address: self._is_of(name, address)))
         self._shares.give_back(EXCHANGES, self._makers.pop(name, ()))
         return lost
@@ -396,6 +413,7 @@ class Exchanges:
         self._binding_makers[source, binding] = makers
         self._shares.take(BINDINGS, makers)
         self._node.changed()
+        self.private.bound(source, binding)
         if self._kept is not None and self._is_durable(source, destination):
             self._write(
                 partial(self._kept.bind, source, binding),
@@ -465,6 +483,7 @@ class Exchanges:
 
     def _unbind(self, source: str, binding: Binding) -> None:
         self._graph.unbind(source, binding)
+        self.private.unbound(source, binding)
         self._node.changed()
 
     def drop_queue(self, address: str) -> None:
@@ -482,6 +501,7 @@ class Exchanges:
             self._graph.unbind(*each)
         self._node.changed()
         self._follow(lost)
+        self.private.remove_queue(destination.name)
 
     def _follow(self, lost: list[tuple[str, Binding]]) -> None:
         """Take note of bindings that have gone, and let exchanges go that go with the last one."""
@@ -490,14 +510,18 @@ class Exchanges:
         if self._kept is not None:
             self._forget(partial(self._kept.unbind, lost))
         for source in dict.fromkeys(source for source, _ in lost):
-            if not self.is_unused(source):
-                continue
-            if source in self._shared:
-                self.on_unused(source)
-            else:
-                if self._kept is not None:
-                    self._forget(partial(self._kept.delete, source))
-                self._follow(self._give_up(source))
+            self._end_unbound(source)
+
+    def _end_unbound(self, source: str) -> None:
+        """Let an exchange go that deletes itself, if nothing is bound to it any more."""
+        if not self.is_unused(source):
+            return
+        if source in self._shared:
+            self.on_unused(source)
+            return
+        if self._kept is not None:
+            self._forget(partial(self._kept.delete, source))
+        self._follow(self._give_up(source))
 
     def is_unused(self, name: str) -> bool:
         """Return whether an exchange goes with its last binding, and has none."""
@@ -517,7 +541,8 @@ class Exchanges:
     def own_bindings(self) -> list[tuple[str, Binding]]:
         """List the bindings that no cluster has."""
         found = [(name, each) for name in self._declared for each in self._graph.bindings(name)]
-        return [each for each in found if each not in self._shared_bindings]
+        own = [each for each in found if each[1].destination.kind != CONTAINER]
+        return [each for each in own if each not in self._shared_bindings]
 
     def follow_exchange(self, wanted: DeclaredExchange) -> None:
         """Have an exchange of the cluster, in the place of one that was this container's alone.
@@ -606,6 +631,7 @@ class Exchanges:
             raise ExchangeError(INTERNAL_ERROR, text) from error
 
     def _count_no_longer(self, source: str, binding: Binding) -> None:
+        self.private.unbound(source, binding)
         makers = self._binding_makers.pop((source, binding), None)
         if makers is not None:
             self._shares.give_back(BINDINGS, makers)
@@ -630,8 +656,45 @@ class Exchanges:
 
     # -- queues
 
+    def _kind_of(self, name: str) -> str | None:
+        exchange = self._declared.get(name)
+        return None if exchange is None else exchange.kind
+
+    def changed(self) -> None:
+        """Have the queues of all messages found anew."""
+        self._node.changed()
+
+    def send_elsewhere_by(
+        self,
+        find: Callable[[Forward, Changes], AddressEntry | None],
+        holder_of: Callable[[str], str | None],
+    ) -> None:
+        """Send messages to private queues of other containers from now on.
+
+        Args:
+            find: Returns where such messages come in; see `Exchanging.find_forward`.
+            holder_of: Returns the other container that has a private queue of a name.
+        """
+        self._find_forward = self._node.find_forward = find
+        self._holder_of = holder_of
+        self._node.changed()
+
+    def holder_of(self, name: str) -> str | None:
+        """Return the other container that has a private queue of a name; None where none has."""
+        return self._holder_of(name)
+
     def _find_queue(self, name: str) -> AddressEntry | None:
-        """Return where the messages of a queue come in; None if it is not there."""
+        """Return where the messages of a queue come in, here or elsewhere; None for nowhere."""
+        here = self._find_local(name)
+        if here is not None or name in self.private:
+            return here
+        holder = self._holder_of(name)
+        if holder is None:
+            return None
+        return self._find_forward(Forward(holder, ForwardRoute(queues=(name,))), self._no_keys)
+
+    def _find_local(self, name: str) -> AddressEntry | None:
+        """Return where the messages of a queue come in; None if it is not here."""
         address = _queue_address(name)
         node = self._queue_at(address)
         return None if node is None else node.entry(address)
@@ -671,7 +734,7 @@ class Exchanges:
         self.demand_named(source)
         if destination.kind == EXCHANGE:
             self.demand(destination.name)
-        if destination.kind == QUEUE and self._find_queue(destination.name) is None:
+        if destination.kind == QUEUE and self._find_local(destination.name) is None:
             raise ExchangeError(NOT_FOUND, f"no {self._named(QUEUE, destination.name)}")
 
     def _demand_share(self, kind: str, makers: Makers) -> None:
@@ -708,6 +771,11 @@ class Exchanges:
 
 def _leave(_name: str) -> None:
     """Follow no cluster."""
+
+
+def _held_by_nobody(_name: str) -> str | None:
+    """There are no other containers yet."""
+    return None
 
 
 def _queue_address(name: str) -> str:

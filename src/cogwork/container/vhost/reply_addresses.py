@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import secrets
 
-__all__ = ("REPLY_PREFIX", "container_of", "is_reply_address", "new_address", "replies_to")
+__all__ = (
+    "DIRECT_REPLY_TO",
+    "REPLY_PREFIX",
+    "container_of",
+    "is_reply_address",
+    "new_address",
+    "replies_to",
+    "reply_address_in",
+)
 
 TOKEN_BYTES = 16
 """128 random bits."""
 
 REPLY_PREFIX = "_reply/"
 """What such an address begins with; the life of the container that made it follows."""
+
+DIRECT_REPLY_TO = "amq.rabbitmq.reply-to"
+"""What a client of AMQP 0-9-1 consumes replies from; with an address behind it, it is a key."""
 
 
 def replies_to(container: str, incarnation: int) -> str:
@@ -37,3 +48,9 @@ def container_of(address: str) -> str | None:
     home = address[len(REPLY_PREFIX) :].rpartition("/")[0]
     container, _, incarnation = home.rpartition(".")
     return container if container and incarnation else None
+
+
+def reply_address_in(key: str) -> str | None:
+    """Return the reply address that a routing key or a queue's name stands for; None for none."""
+    address = key.removeprefix(f"{DIRECT_REPLY_TO}.")
+    return address if address != key and address.startswith(REPLY_PREFIX) else None

@@ -27,6 +27,7 @@ from cogwork.dataplane.addresses.entry import (
     MULTICAST_CODE,
     AddressEntry,
 )
+from cogwork.dataplane.addresses.forwarding import ForwardInlet
 from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -108,6 +109,7 @@ class VirtualHost:
         exchanges: Those that are declared, with their bindings.
         topology: What the cluster has of exchanges, queues and bindings; None without a cluster.
         kept_queues: What durable queues were declared with; None keeps nothing of that.
+        forwarded: Takes what other containers send to private queues.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
         shares: How many queues and streams may be made, and by whom.
@@ -183,6 +185,15 @@ class VirtualHost:
             take_out=self._take_out,
             kept=kept,
         )
+        self.forwarded = self._private_queues_entry()
+
+    def _private_queues_entry(self) -> AddressEntry:
+        """Make the entry of what other containers send to private queues."""
+        private = self.exchanges.private
+        private.find_reply = lambda address: self.space.entries.get(address.encode())
+        entry = AddressEntry(self.core, "$forwarded", CLOSEST_CODE)
+        entry.add_outlet(ForwardInlet(self.core, partial(private.inlet_for, self.core)))
+        return entry
 
     def _exchange_node(self) -> Exchanging:
         """Make the node of exchanges; it is there even if its addresses are ruled otherwise."""

@@ -28,6 +28,8 @@ cdef extern from *:
 @cython.final
 cdef class Changes:
     cdef readonly uint64_t count
+    # The keys of the message that goes to other containers now; None where it says them itself.
+    cdef bytes keys
 
 
 @cython.final
@@ -52,11 +54,13 @@ cdef class ExchangeInlet(Terminus):
     cdef readonly Core core
     cdef readonly Routes routes
     cdef readonly bytes key
+    # The key, as a wrapping has it.
+    cdef bytes keys
     cdef int _aim(self, Shipment* s, Piece* piece) noexcept
     cdef list _entries_of(self, Shipment* s, Piece* piece, bint* has_copies)
     cdef list _entries_for(self, Shipment* s, bint* has_copies)
     cdef int _take_with_copies(self, Shipment* s) except -1
     cdef int _answer(self, Shipment* s, int code) except -1
-    cdef int _give(self, Shipment* s, list entries) except -1
+    cdef int _give(self, Shipment* s, list entries, bytes keys) except -1
     cdef int _give_run(self, Shipment* s, Piece* pieces, uint32_t count, list entries) except -1
     cdef int _await(self, Shipment* shipment) noexcept

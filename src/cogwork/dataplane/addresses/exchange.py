@@ -40,6 +40,9 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+ROUTES = cython.declare(cython.int, 2)
+"""What a record of the copies of an exchange's message says in `judges` (`fanouts`)."""
+
 KEPT_MAX = cython.declare(cython.Py_ssize_t, 4096)
 """Keys whose queues are kept for one exchange, about 1 MB; one more, and all are forgotten."""
 
@@ -48,7 +51,7 @@ KEPT_KEY_MAX = cython.declare(uint32_t, 255)
 
 
 class Changes:
-    """Counts the changes of all bindings of a virtual host."""
+    """Counts the changes of all bindings of a virtual host, and says keys to what leads elsewhere."""
 
     def __init__(self):
         self.count = 1
@@ -149,6 +152,7 @@ class ExchangeInlet(Terminus):
         self.core = core
         self.routes = routes
         self.key = key
+        self.keys = None if key is None else pack_keys((key,))
 
     def take(self, s):
         has_copies: cython.bint = False
@@ -157,7 +161,7 @@ class ExchangeInlet(Terminus):
             return self._take_with_copies(s)
         if entries is None:
             return self._answer(s, REJECTED)
-        return self._give(s, entries)
+        return self._give(s, entries, self.keys)
 
     def take_run(self, s, pieces, count):
         at: uint32_t = 0
@@ -247,11 +251,11 @@ class ExchangeInlet(Terminus):
         if found is None:
             return self._answer(s, REJECTED)
         if found[1] is None:
-            return self._give(s, found[0])
+            return self._give(s, found[0], found[2])
         changed = found[1] + bytes_from(s.data + head_size, s.size - head_size)
         s.data = octets_of(changed)
         s.size = cython.cast(uint32_t, len(changed))
-        return self._give(s, found[0])
+        return self._give(s, found[0], found[2])
 
     # -- giving it to them
 
@@ -262,9 +266,10 @@ class ExchangeInlet(Terminus):
             self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
         return 0
 
-    def _give(self, s, entries):
+    def _give(self, s, entries, keys):
         shipment: Shipment
         entry: AddressEntry
+        changes: Changes = self.routes.changes
         record: uint32_t = NOWHERE
         count: cython.Py_ssize_t = len(entries)
         if count == 0:
@@ -273,13 +278,18 @@ class ExchangeInlet(Terminus):
         self.routes.delivered += count
         if count == 1:
             entry = entries[0]
+            if changes.keys is not keys:
+                changes.keys = keys
             return entry.route(s)
         shipment = s[0]
         if not s.settled:
             record = self.core.fanouts.open(s, True)
+            self.core.fanouts.records[record].judges = ROUTES
             self._await(cython.address(shipment))
             shipment.token = record
         for entry in entries:
+            if changes.keys is not keys:
+                changes.keys = keys
             if record != NOWHERE:
                 self.core.fanouts.records[record].waiting += 1
             entry.route(cython.address(shipment))
@@ -293,12 +303,13 @@ class ExchangeInlet(Terminus):
         """Give messages with the same queues to each of these in one piece."""
         shipment: Shipment
         entry: AddressEntry
+        changes: Changes = self.routes.changes
         index: uint32_t
         size_bytes: uint64_t = 0
         if len(entries) == 0:
             for index in range(count):
                 self._aim(s, pieces + index)
-                self._give(s, entries)
+                self._give(s, entries, self.keys)
             return 0
         for index in range(count):
             size_bytes += pieces[index].size
@@ -308,11 +319,14 @@ class ExchangeInlet(Terminus):
             for index in range(count):
                 s.token = pieces[index].token
                 pieces[index].token = self.core.fanouts.open(s, True)
+                self.core.fanouts.records[pieces[index].token].judges = ROUTES
             self._await(cython.address(shipment))
         for entry in entries:
             if len(entries) > 1 and not s.settled:
                 for index in range(count):
                     self.core.fanouts.records[pieces[index].token].waiting += 1
+            if changes.keys is not self.keys:
+                changes.keys = self.keys
             entry.received += count
             entry.received_bytes += size_bytes
             entry.anycast_run(cython.address(shipment), pieces, count)
@@ -327,6 +341,11 @@ class ExchangeInlet(Terminus):
         shipment.source_index = self.core.fanouts.index
         shipment.source_generation = self.core.fanouts.generation
         return 0
+
+
+def pack_keys(keys: tuple) -> bytes:
+    """Return routing keys as a wrapping has them: each behind its size, four octets."""
+    return b"".join([len(key).to_bytes(4, "big") + key for key in keys])
 
 
 @cython.cfunc

@@ -23,12 +23,14 @@ class RouteFinder(Protocol):
 
     def find_copies(
         self, key: bytes, head: bytes, /
-    ) -> tuple[list[AddressEntry], bytes | None] | None:
+    ) -> tuple[list[AddressEntry], bytes | None, bytes | None] | None:
         """Do the same for a message of AMQP 0-9-1 whose headers may name further keys.
 
-        Returns the addresses, and the head that is to be in the place of this one, or None for
-        this one; None where the head cannot be read.
+        Returns the addresses, the head that is to be in the place of this one, or None for this
+        one, and the keys as `pack_keys` has them; None where the head cannot be read.
         """
+
+def pack_keys(keys: tuple[bytes, ...]) -> bytes: ...
 
 class Changes:
     @property

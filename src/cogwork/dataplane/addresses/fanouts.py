@@ -24,6 +24,12 @@ from cython.cimports.libc.stdlib import free, realloc
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
+ROUTES = cython.declare(cython.int, 2)
+TAKEN = cython.declare(cython.int, 3)
+"""What `judges` is of an exchange's message: nobody has taken it yet, or somebody has. Then it does
+not count that others released it."""
+
+
 class Fanouts(Terminus):
     """A record for each such delivery: its publisher, and how many still have to settle."""
 
@@ -62,7 +68,8 @@ class Fanouts(Terminus):
     def open(self, s, judges):
         """Start a record for a shipment; it holds itself open until `close`.
 
-        `judges` says whether subscribers' outcomes count, and not only that they have settled.
+        `judges` says whether subscribers' outcomes count, and not only that they have settled. The
+        copies of one exchange's message are marked as `ROUTES` there, by whoever made the record.
         """
         if self.free_count == 0:
             self.grow()
@@ -104,6 +111,9 @@ class Fanouts(Terminus):
         self.free_count += 1
         if found.worst != ACCEPTED and self.states:
             state = self.states.pop(record, None)
+        if found.judges == TAKEN and found.worst == RELEASED:
+            found.worst = ACCEPTED
+            state = None
         fill_verdict(cython.address(verdict), found.worst, state)
         return self.registry.answer(
             found.source_index, found.source_generation, found.token, cython.address(verdict)
@@ -113,6 +123,8 @@ class Fanouts(Terminus):
         if verdict.code == RECEIVED:
             return KEEP
         if self.is_open(token):
+            if verdict.code == ACCEPTED and self.records[token].judges == ROUTES:
+                self.records[token].judges = TAKEN
             if self.records[token].judges and verdict.code != LOST:
                 self.judge(token, verdict)
             self.close(cython.cast(uint32_t, token))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
 __all__ = (
+    "CONTAINER",
     "EXCHANGE",
     "QUEUE",
     "Binding",
@@ -27,6 +28,8 @@ __all__ = (
 
 QUEUE: Final = "queue"
 EXCHANGE: Final = "exchange"
+CONTAINER: Final = "container"
+"""Kinds of destinations; a container stands for private queues there (`forwards`)."""
 
 
 class InvalidBinding(ValueError):
@@ -37,7 +40,7 @@ class Destination(NamedTuple):
     """Where a binding leads.
 
     Attributes:
-        kind: `queue` or `exchange`.
+        kind: `queue`, `exchange` or `container`.
         name: Its name.
     """
 

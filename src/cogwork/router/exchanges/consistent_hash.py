@@ -11,12 +11,13 @@ from bisect import bisect_left
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from cogwork.router.exchanges.binding import InvalidBinding, comparable
+from cogwork.router.exchanges.binding import QUEUE, Destination, InvalidBinding, comparable
+from cogwork.router.exchanges.forwards import queue_at_container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cogwork.router.exchanges.binding import Binding, Destination, Routed
+    from cogwork.router.exchanges.binding import Binding, Routed
 
 __all__ = ("ConsistentHashExchange",)
 
@@ -78,9 +79,15 @@ class ConsistentHashExchange:
 
     def _points(self) -> Iterator[tuple[int, Destination]]:
         for binding, weight in self._weights.items():
-            name = "/".join(binding.destination).encode(errors="surrogateescape")
+            name = "/".join(_seen_by_all(binding.destination)).encode(errors="surrogateescape")
             for number in range(weight * POINTS):
                 yield _hash(b"%d:%b:%b" % (number, binding.key, name)), binding.destination
+
+
+def _seen_by_all(destination: Destination) -> Destination:
+    """Return a destination as its own container sees it, so that all of them have the same ring."""
+    queue = queue_at_container(destination)
+    return destination if queue is None else Destination(QUEUE, queue)
 
 
 def _weight(key: bytes) -> int:

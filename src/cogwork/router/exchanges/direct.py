@@ -34,6 +34,10 @@ class DirectExchange:
         if not bound:
             del self._by_key[binding.key]
 
+    def condition(self, binding: Binding) -> tuple[bytes, Mapping[str, object]]:
+        """Return what of a binding's key and arguments decides whether it matches."""
+        return binding.key, {}
+
     def match(self, message: Routed) -> Iterator[Destination]:
         """Yield the destinations of a message."""
         for key in message.keys:

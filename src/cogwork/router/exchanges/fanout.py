@@ -31,6 +31,10 @@ class FanoutExchange:
         if not self._bound[binding.destination]:
             del self._bound[binding.destination]
 
+    def condition(self, _binding: Binding) -> tuple[bytes, Mapping[str, object]]:
+        """Return what of a binding's key and arguments decides whether it matches."""
+        return b"", {}
+
     def match(self, _message: Routed) -> Iterable[Destination]:
         """Return the destinations of a message: all."""
         return self._bound

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from cogwork.dataplane.addresses.interest import Interest
-from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
+from cogwork.router.exchanges.binding import CONTAINER, EXCHANGE, QUEUE, Destination
+from cogwork.router.exchanges.forwards import ForwardsFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.router.exchanges.binding import Binding, Routed
+    from cogwork.router.exchanges.forwards import Forward
 
 __all__ = ("DEFAULT", "Exchange", "ExchangeGraph", "Matcher", "Route")
 
@@ -70,10 +72,12 @@ class Route(NamedTuple):
     Attributes:
         queues: The names of queues, each once.
         is_by_key: Whether the message's keys alone decided.
+        forwards: Other containers whose private queues it goes to, each once.
     """
 
     queues: tuple[str, ...]
     is_by_key: bool
+    forwards: tuple[Forward, ...] = ()
 
 
 class ExchangeGraph:
@@ -187,19 +191,24 @@ class ExchangeGraph:
     def route(self, name: str, message: Routed) -> Route:
         """Find the queues that a message which comes to an exchange goes to."""
         queues: dict[str, None] = {}
+        forwards: ForwardsFound | None = None
         seen = {name}
         waiting = [name]
         is_by_key = True
         while waiting:
-            found, by_key = self._step(waiting.pop(), message)
+            source = waiting.pop()
+            found, by_key = self._step(source, message)
             is_by_key = is_by_key and by_key
             for kind, target in found:
                 if kind == QUEUE:
                     queues[target] = None
+                elif kind == CONTAINER:
+                    forwards = forwards or ForwardsFound()
+                    forwards.note(source, target)
                 elif target not in seen:
                     seen.add(target)
                     waiting.append(target)
-        return Route(tuple(queues), is_by_key)
+        return Route(tuple(queues), is_by_key, () if forwards is None else forwards.all())
 
     def _step(self, name: str, message: Routed) -> tuple[list[Destination], bool]:
         """Return where one exchange sends a message, and whether its key alone says so."""

@@ -60,6 +60,10 @@ class HeadersExchange:
                 del self._by_term[term]
         self._always.pop(binding, None)
 
+    def condition(self, binding: Binding) -> tuple[bytes, Mapping[str, object]]:
+        """Return what of a binding's key and arguments decides whether it matches."""
+        return b"", binding.arguments
+
     def match(self, message: Routed) -> Iterator[Destination]:
         """Yield the destinations of a message."""
         for binding in self._always:

@@ -52,6 +52,10 @@ class TopicExchange:
             del self._counts[pair]
             self.interest.unbind(*pair)
 
+    def condition(self, binding: Binding) -> tuple[bytes, Mapping[str, object]]:
+        """Return what of a binding's key and arguments decides whether it matches."""
+        return binding.key, {}
+
     def match(self, message: Routed) -> Iterator[Destination]:
         """Yield the destinations of a message."""
         for key in message.keys:
