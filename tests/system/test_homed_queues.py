@@ -33,6 +33,10 @@ def queue_length(channel: BlockingChannel, name: str) -> int:
     return found
 
 
+def has_no_consumers(channel: BlockingChannel) -> bool:
+    return consumers_of(channel, "r") == 0
+
+
 def consumers_of(channel: BlockingChannel, name: str) -> int:
     found: int = channel.queue_declare(name, passive=True).method.consumer_count
     return found
@@ -112,6 +116,8 @@ def test_every_container_counts_gets_and_purges_alike(members: dict[str, Member]
             assert (int(body), method.redelivered, method.message_count) == (at, False, 5 - at)
             if channel is not near:
                 channel.basic_ack(method.delivery_tag)
+        for channel in (home, far):
+            within(10, partial(has_no_consumers, channel), "a get is no consumer")
         near.basic_nack(method.delivery_tag)
         method, _, body = far.basic_get("r", auto_ack=True)
         assert method is not None

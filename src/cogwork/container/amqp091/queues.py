@@ -122,6 +122,7 @@ class DeclaredQueue:
             what its options do not.
         had_consumers: Whether it ever had any.
         used_s: When it was last used, by the monotonic clock.
+        fetching: How many of other containers take one message and go: its node feeds them, too.
         shared: What the cluster has of it; None where no cluster has it.
     """
 
@@ -133,6 +134,7 @@ class DeclaredQueue:
     had_consumers: bool = False
     shared: SharedQueue | None = None
     used_s: float = field(default_factory=time.monotonic)
+    fetching: int = 0
 
     @property
     def address(self) -> str:
@@ -159,7 +161,7 @@ class DeclaredQueue:
     def consumer_count(self) -> int:
         """Counts its consumers, whatever they speak, if it is here."""
         waiting = max(0, len(self.consumers) - 1) if self.has_single_active else 0
-        return self.node.store.counts()["consumers"] + waiting
+        return self.node.store.counts()["consumers"] - self.fetching + waiting
 
     @property
     def has_single_active(self) -> bool:
@@ -202,6 +204,11 @@ class DeclaredQueue:
             text = f"queue {self.name!r:.200} is in exclusive use"
             raise Refused(text, Condition.RESOURCE_LOCKED)
         self.enter(consumer)
+
+    def note_fetching(self, count: int) -> None:
+        """Count more of those that take one message and go, or fewer."""
+        self.fetching += count
+        self.use()
 
     def leave_far(self, consumer: RemoteConsumer) -> None:
         """Let a consumer of another container go."""

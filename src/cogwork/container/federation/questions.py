@@ -236,6 +236,7 @@ def _answer(
     kind, counts = question.get("ask"), node.store.counts()
     said = {"ready": counts["ready"], "consumers": counts["consumers"], "is-done": 1}
     if standing is not None:  # it knows those that wait for their turn, too
+        standing.use()
         said["consumers"] = standing.consumer_count
         said["is-taken"] = int(standing.is_taken)
     if kind == PURGE:

@@ -139,7 +139,7 @@ class QueueFederation:
             OwnerAway: The owner cannot be reached, or does not answer.
         """
         fetched: Future[bool] = asyncio.get_running_loop().create_future()
-        self.add_consumer(node, subscription)
+        self.add_consumer(node, subscription, claim={"fetch": 1})
         consumer = self._consumers[subscription.address][subscription]
         consumer.fetched = fetched
         self._mesh.core.flush()

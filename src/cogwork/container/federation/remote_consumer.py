@@ -52,6 +52,12 @@ class Standing(Protocol):
     def leave_far(self, consumer: RemoteConsumer) -> None:
         """Let a consumer go."""
 
+    def use(self) -> None:
+        """Take note that somebody uses it."""
+
+    def note_fetching(self, count: int) -> None:
+        """Count more of those that take one message and go, or fewer: they are no consumers."""
+
 
 class Standings(Protocol):
     """The queues of a virtual host, as AMQP 0-9-1 knows their consumers."""
@@ -70,6 +76,7 @@ class RemoteConsumer:
         link: The link.
         standing: Who decides when it gets messages; None where it always does.
         is_exclusive: Whether nobody else may take from there.
+        is_fetching: Whether it takes one message and goes (`basic.get`).
         is_active: Whether it gets messages.
         is_gone: Whether its link has gone.
     """
@@ -79,6 +86,7 @@ class RemoteConsumer:
     link: Link
     standing: Standing | None = None
     is_exclusive: bool = False
+    is_fetching: bool = False
     is_active: bool = False
     is_gone: bool = False
 
@@ -90,6 +98,10 @@ class RemoteConsumer:
         """
         if self.standing is None:
             self.activate()
+            return
+        if self.is_fetching:
+            self.activate()
+            self.standing.note_fetching(1)
             return
         for other in list(self.standing.others()):
             if isinstance(other, RemoteConsumer) and other.is_gone and other.name == self.name:
@@ -116,7 +128,10 @@ class RemoteConsumer:
         """Keep its place no longer."""
         if self.standing is not None:
             standing, self.standing = self.standing, None
-            standing.leave_far(self)
+            if self.is_fetching:
+                standing.note_fetching(-1)
+            else:
+                standing.leave_far(self)
 
     def attached(self, link: Link) -> None:
         """Never happens: the other container attaches."""
@@ -136,7 +151,7 @@ class RemoteConsumer:
         self.is_gone = True
         if self.standing is None:
             return
-        if self.subscription.is_cut_off:
+        if self.subscription.is_cut_off and not self.is_fetching:
             asyncio.get_running_loop().call_later(KEPT_S, self.give_up)
         else:
             self.give_up()

@@ -70,7 +70,8 @@ ANSWER: Final = Symbol("cogwork:answer")
 """In attach to a queue's owner: what is asked, a map with `ask`. In its answer: figures, a map."""
 
 CONSUMER: Final = Symbol("cogwork:consumer")
-"""In attach to a queue's owner: of a consumer of AMQP 0-9-1, a map: `exclusive`, `priority`."""
+"""In attach to a queue's owner: of a consumer of AMQP 0-9-1, a map: `exclusive`, `priority`; and
+`fetch` of what takes one message (`basic.get`)."""
 
 MARKS_REDELIVERED: Final = Symbol("cogwork:marks-redelivered")
 """A capability of an attach to a queue: the lowest bit of a message-format says that a consumer was

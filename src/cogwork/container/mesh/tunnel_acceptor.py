@@ -254,6 +254,7 @@ class TunnelAcceptor:
         if isinstance(claim, dict) and replica is not None:
             end.priority = int(claim.get("priority", 0))
             consumer.is_exclusive = bool(claim.get("exclusive"))
+            consumer.is_fetching = bool(claim.get("fetch"))
             consumer.standing = _standing(vhost, name)
         consumer.begin()
         link.context = consumer
