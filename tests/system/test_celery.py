@@ -113,7 +113,7 @@ class Crew:
             self._end(worker)
 
 
-@pytest.fixture(params=[["a"]], ids=["alone"])
+@pytest.fixture(params=[["a"], ["a", "b", "c"]], ids=["alone", "three"])
 def members(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Member]]:
     ids: list[str] = request.param
     edges = [(one, other) for one in ids for other in ids if one < other]
