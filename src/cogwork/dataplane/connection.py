@@ -45,7 +45,7 @@ from cogwork.dataplane.sessions import Sessions
 from cogwork.dataplane.transport.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cogwork.dataplane.connection_settings import ConnectionSettings
     from cogwork.dataplane.core import Core
@@ -201,6 +201,17 @@ class Connection:
         said = {} if self.remote is None else self.remote.properties or {}
         words = (said.get(Symbol(key)) for key in ("product", "version"))
         return " ".join(str(word) for word in words if word)[:PRODUCT_MAX]
+
+    @property
+    def channel_numbers(self) -> Sequence[int]:
+        """The numbers of the channels of its sessions that end here."""
+        return sorted(session.channel for session in self._sessions.here)
+
+    @property
+    def consumer_names(self) -> Sequence[str]:
+        """The names of the links on which it is sent messages."""
+        links = [link for session in self._sessions.here for link in session.links.values()]
+        return [link.name for link in links if link.role is Role.SENDER]
 
     @property
     def session_count(self) -> int:

@@ -36,6 +36,7 @@ COLUMNS = {
     "held_bytes": "held bytes",
     "messages_in": "messages in",
     "messages_out": "messages out",
+    "cluster_id": "Cluster-Id",
 }
 """The headings of the table; `id` is made here of a connection's name and its worker's."""
 

@@ -38,7 +38,7 @@ from cogwork.container.amqp091.properties import (
 from cogwork.dataplane.amqp091.wire import BasicWire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
@@ -157,6 +157,16 @@ class BasicConnection:
     def channels(self) -> list[Channel]:
         """Those that are open."""
         return list(self._channels.values())
+
+    @property
+    def channel_numbers(self) -> Sequence[int]:
+        """The numbers of its channels."""
+        return sorted(self._channels)
+
+    @property
+    def consumer_names(self) -> Sequence[str]:
+        """The tags of its consumers."""
+        return [tag for each in self._channels.values() for tag in each.consumers]
 
     @property
     def session_count(self) -> int:

@@ -148,6 +148,14 @@ class Peer(LoginPeer, Protocol):
         """The sessions of AMQP 1.0 that end here."""
 
     @property
+    def channel_numbers(self) -> Sequence[int]:
+        """The numbers of its channels that end here."""
+
+    @property
+    def consumer_names(self) -> Sequence[str]:
+        """What its consumers are called: consumer tags, or the names of links."""
+
+    @property
     def session_count(self) -> int:
         """Counts its sessions, or channels."""
 

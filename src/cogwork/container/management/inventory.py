@@ -14,6 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
+from cogwork.cluster.members import spid_of
 from cogwork.config.link_urls import BadLinkUrl, LinkUrl
 from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.management import rows
@@ -201,7 +202,14 @@ def _connections(container: Container, vhost: VirtualHost) -> Entities[Peer]:
     def get(name: str) -> Peer | None:
         return next((each for each in members() if rows.connection_name(each) == name), None)
 
-    return Entities(rows.CONNECTION, members, rows.connection_name, rows.connection_row, get)
+    spid = spid_of(container.incarnation, container.id)
+    return Entities(
+        rows.CONNECTION,
+        members,
+        rows.connection_name,
+        lambda it: rows.connection_row(spid, it),
+        get,
+    )
 
 
 def _sessions(container: Container, vhost: VirtualHost) -> Entities[SessionEndpoint]:

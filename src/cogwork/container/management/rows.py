@@ -82,7 +82,7 @@ CONNECTION = (
     *("since", "is_open"),
     *("sessions", "links", "bytes_in", "bytes_out", "frames_in", "frames_out"),
     *("unsent_bytes", "is_congested", "messages_in", "messages_out"),
-    *("dynamic_addresses", "held_bytes"),
+    *("dynamic_addresses", "held_bytes", "cluster_id", "channels", "consumers"),
 )
 SESSION = (
     *("name", "connection", "channel", "links", "unsettled"),
@@ -218,8 +218,14 @@ def connection_name(connection: Peer) -> str:
     return str(cast("ClientContext", connection.context).number)
 
 
-def connection_row(connection: Peer) -> Row:
-    """Make a connection's row."""
+def connection_row(spid: str, connection: Peer) -> Row:
+    """Make a connection's row; its Cluster-Id begins those of its channels and consumers.
+
+    Args:
+        spid: The container's start and id.
+        connection: Which one.
+    """
+    cluster_id = f"{spid}/{connection_name(connection)}"
     wire, client = connection.wire, cast("ClientContext", connection.context)
     return {
         "name": str(client.number),
@@ -244,6 +250,9 @@ def connection_row(connection: Peer) -> Row:
         "messages_out": connection.messages_out,
         "dynamic_addresses": client.dynamic_addresses,
         "held_bytes": wire.held_bytes,
+        "cluster_id": cluster_id,
+        "channels": [f"{cluster_id}/{number}" for number in connection.channel_numbers],
+        "consumers": [f"{cluster_id}/{name}" for name in connection.consumer_names],
     }
 
 
