@@ -23,9 +23,11 @@ class Amqp091Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         product: What clients are told that the broker is.
         version: Which version of it.
         cluster_name: What clients are told that the cluster is called; None is the container's id.
+        max_returned_messages: How many returned messages may wait for one client to read them.
     """
 
     enabled: bool = True
     product: ShortText = "RabbitMQ"
     version: ShortText = RABBITMQ_VERSION
     cluster_name: ShortText | None = None
+    max_returned_messages: Annotated[int, Meta(ge=1)] = 1000

@@ -11,6 +11,7 @@ from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.consumer import Consumer, subscription_of
 from cogwork.container.amqp091.consumer_arguments import priority_in
 from cogwork.container.amqp091.exchange_methods import exchange_errors
+from cogwork.container.amqp091.immediate_publishing import publish_immediately
 from cogwork.container.amqp091.published import check_properties
 from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED
 from cogwork.container.amqp091.queue_methods import name_of, queue_named
@@ -42,15 +43,15 @@ GENERATED = "amq.ctag-"
 TAG_OCTETS = 16
 
 
-def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -> None:
+def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -> Work | None:
     """Publish a message."""
     assert content is not None, "the assembler sees to it"
-    if method.immediate:
-        raise ProtocolError(ReplyCode.NOT_IMPLEMENTED, "immediate=true")
     _demand_publish(channel, method)
     check_properties(content, channel.connection.identity)
     content = with_reply_address(channel, content)
     entry = None if method.exchange else entry_of_reply(channel.vhost, method.routing_key)
+    if entry is None and method.immediate:
+        return publish_immediately(channel, method, content)
     if entry is None:
         with exchange_errors():
             entry = channel.vhost.exchanges.entry(method.exchange)
@@ -59,6 +60,7 @@ def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -
     # The next one like this need not come here: by the default exchange, one with the same key.
     key = None if method.exchange else octets_of(method.routing_key)
     channel.end.allow(entry, octets_of(method.exchange), key)
+    return None
 
 
 def _demand_publish(channel: Channel, method: m.BasicPublish) -> None:

@@ -35,6 +35,7 @@ from cogwork.container.amqp091.properties import (
     server_properties,
     text_in,
 )
+from cogwork.container.amqp091.returns import Returns
 from cogwork.dataplane.amqp091.wire import BasicWire
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class BasicConnection:
         started_s: When it was made, by the core's clock.
         client_properties: What the client says of itself.
         heartbeat_s: How often each end sends something; 0 is never.
+        returns: Bounds what is returned to it.
         has_opened: Whether the peer has asked for a virtual host, and was let in.
         is_blocked: Whether the client is to publish nothing for a while.
         has_published: Whether it has ever published.
@@ -87,6 +89,7 @@ class BasicConnection:
         """
         self.wire = BasicWire(core, self, fd)
         self.host = host
+        self.returns = Returns(self.wire, host.options.max_returned_messages)
         self.transport: Transport | None = None
         self.identity: str | None = None
         self.authenticated = False

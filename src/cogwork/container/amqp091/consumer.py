@@ -68,6 +68,11 @@ class Consumer:
         """Where it takes from."""
         return self.queue.address
 
+    @property
+    def has_room(self) -> bool:
+        """Whether it can take a message now, as far as its own prefetch goes."""
+        return self.is_active and self.end.credit > 0
+
     def join(self) -> None:
         """Begin to take from the queue.
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cogwork.amqp091.method import Method
     from cogwork.amqp091.types import Table
     from cogwork.container.amqp091.queues import BasicQueues
+    from cogwork.container.amqp091.returns import Returns
     from cogwork.container.connections.clients import ClientContext
     from cogwork.dataplane.amqp091.wire import BasicWire
 
@@ -23,9 +24,11 @@ class ChannelOwner(Peer, Protocol):
 
     Attributes:
         client_properties: What the client says of itself.
+        returns: Bounds what is returned to it.
     """
 
     client_properties: Table
+    returns: Returns
 
     @property
     def wire(self) -> BasicWire:

@@ -3,9 +3,9 @@
 Theory of operation. Whoever is to be told of a message's fate has it published under a token, and
 its outcome comes back under that, at the end of a batch: accepted once every queue has it as
 durable as it is, rejected or modified where a queue refuses it, released where nobody took it.
-Released and mandatory, it is returned; either way the client is told that it was dealt with. The
-compiled channel numbers what is to be confirmed and writes the confirms, because it takes plain
-messages itself.
+Released and mandatory or immediate, it is returned; either way the client is told that it was dealt
+with. The compiled channel numbers what is to be confirmed and writes the confirms, because it takes
+plain messages itself.
 
 In a transaction nothing is published or acknowledged before the commit, which is answered once all
 of it has its outcome.
@@ -43,11 +43,11 @@ class _Published(NamedTuple):
 
     Attributes:
         number: What the client counts it as; 0 where it has not asked for confirms.
-        mandatory: What is returned if nobody takes it; None for nothing.
+        returnable: What is returned if nobody takes it; None for nothing.
     """
 
     number: int
-    mandatory: tuple[BasicPublish, Content] | None
+    returnable: tuple[BasicPublish, Content] | None
 
 
 class _Publish(NamedTuple):
@@ -134,10 +134,11 @@ class Publishing:
         self, entry: AddressEntry, method: BasicPublish, content: Content, number: int
     ) -> None:
         token = 0
-        if number or method.mandatory or self.is_committing:
+        is_returnable = method.mandatory or method.immediate
+        if number or is_returnable or self.is_committing:
             token = number or self._next_token()
-            mandatory = (method, content) if method.mandatory else None
-            self._open[token] = _Published(number, mandatory)
+            returnable = (method, content) if is_returnable else None
+            self._open[token] = _Published(number, returnable)
         self._channel.end.publish(
             entry,
             octets_of(method.exchange),
@@ -159,21 +160,26 @@ class Publishing:
                 continue
             is_taken = code in (ACCEPTED, RELEASED)
             self._is_failed = self._is_failed or not is_taken
-            if code == RELEASED and published.mandatory is not None:
-                self._return(*published.mandatory)
+            if code == RELEASED and published.returnable is not None:
+                self._return(*published.returnable)
             if published.number:
                 self._channel.end.confirm(published.number, is_taken)
         if self.is_committing and not self._open:
             self._end_commit()
 
     def _return(self, method: BasicPublish, content: Content) -> None:
+        returns = self._channel.connection.returns
+        if not returns.admit():
+            return
+        code = ReplyCode.NO_CONSUMERS if method.immediate else ReplyCode.NO_ROUTE
         returned = BasicReturn(
-            reply_code=ReplyCode.NO_ROUTE,
-            reply_text=ReplyCode.NO_ROUTE.name,
+            reply_code=code,
+            reply_text=code.name,
             exchange=method.exchange,
             routing_key=method.routing_key,
         )
         self._channel.reply(returned, content)
+        returns.note()
 
     # -- transactions
 

@@ -72,6 +72,10 @@ class QueueConsumer(Protocol):
     is_active: bool
     is_exclusive: bool
 
+    @property
+    def has_room(self) -> bool:
+        """Whether it can take a message now."""
+
     def activate(self) -> None:
         """Get messages from now on."""
 
@@ -151,6 +155,15 @@ class DeclaredQueue:
     def is_private(self) -> bool:
         """Whether it lives and dies at its container, in a cluster, too."""
         return self.traits.is_private
+
+    @property
+    def takes_now(self) -> bool:
+        """Whether nothing waits for a consumer, and one has room."""
+        counts = self.node.store.counts()
+        if counts["ready"]:
+            return False
+        active = [each for each in self.consumers if each.is_active]
+        return counts["consumers"] > len(active) or any(each.has_room for each in active)
 
     @property
     def message_count(self) -> int:
@@ -258,10 +271,16 @@ class Counts(NamedTuple):
 
 
 class BasicQueues:
-    """Those of one virtual host."""
+    """Those of one virtual host.
+
+    Attributes:
+        ready_elsewhere: Queues that other containers have and that take a message now.
+    """
 
     def __init__(self, vhost: VirtualHost) -> None:
         """Know of none yet."""
+        self.ready_elsewhere: set[str] = set()
+        vhost.exchanges.private.takes_now = self.takes_now
         self._vhost = vhost
         vhost.standings = self
         self._known: dict[str, DeclaredQueue] = {}
@@ -330,6 +349,13 @@ class BasicQueues:
             raise ProtocolError(ReplyCode.NOT_FOUND, f"no {self.place(name)}")
         self._demand_unlocked(queue, connection)
         return queue
+
+    def takes_now(self, name: str) -> bool:
+        """Return whether consumers of a queue can take a message now, before all others."""
+        queue = self.find(name)
+        if queue is None:
+            return False
+        return name in self.ready_elsewhere if queue.is_elsewhere else queue.takes_now
 
     def demand_free(self, name: str) -> None:
         """Check that no connection to another container has a queue of a name for itself.

@@ -90,6 +90,11 @@ class RemoteConsumer:
     is_active: bool = False
     is_gone: bool = False
 
+    @property
+    def has_room(self) -> bool:
+        """Whether it can take a message now."""
+        return self.is_active and self.subscription.link.credit > 0
+
     def begin(self) -> None:
         """Get messages, now or in its turn.
 

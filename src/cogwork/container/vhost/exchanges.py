@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.plugin.capabilities import Exchanging, Storing
     from cogwork.plugin.exchange_types import ExchangeType, ExchangeTypeFactory
+    from cogwork.router.exchanges.binding import Routed
+    from cogwork.router.exchanges.graph import Route
 
 __all__ = ("Exchanges",)
 
@@ -678,6 +680,28 @@ class Exchanges:
         self._find_forward = self._node.find_forward = find
         self._holder_of = holder_of
         self._node.changed()
+
+    def route(self, name: str, message: Routed) -> Route:
+        """Find where a message that comes to an exchange goes."""
+        return self._graph.route(name, message)
+
+    def find_forward(self, forward: Forward, changes: Changes) -> AddressEntry | None:
+        """Return where messages for another container's private queues come in."""
+        return self._find_forward(forward, changes)
+
+    def find_immediate(self, name: str) -> AddressEntry | None:
+        """Return where a message of a queue comes in that is delivered at once or not at all.
+
+        None is returned where that cannot be. What is elsewhere is asked there.
+        """
+        here = self._find_local(name)
+        if here is not None or name in self.private:
+            return here if self.private.takes_now(name) else None
+        holder = self._holder_of(name)
+        if holder is None:
+            return None
+        route = ForwardRoute(queues=(name,), is_immediate=True)
+        return self._find_forward(Forward(holder, route), self._no_keys)
 
     def holder_of(self, name: str) -> str | None:
         """Return the other container that has a private queue of a name; None where none has."""

@@ -62,6 +62,7 @@ class PrivateBindings:
         announce: Tells the other containers of an address, or that it is none any more.
         find_queue: Returns where messages of a queue come in; None if there is no such queue.
         find_reply: Does the same for an address that a client awaits replies at.
+        takes_now: Tells whether consumers of a queue can take a message now.
     """
 
     def __init__(self, find_queue: Callable[[str], AddressEntry | None]) -> None:
@@ -69,6 +70,7 @@ class PrivateBindings:
         self.announce: Callable[[str, bool], None] = _tell_nobody
         self.find_queue = find_queue
         self.find_reply: Callable[[str], AddressEntry | None] = _find_nobody
+        self.takes_now: Callable[[str], bool] = _is_ready
         self._queues: dict[str, str] = {}
         self._told: dict[tuple[str, Binding], str] = {}
         self._counts: Counter[str] = Counter()
@@ -207,13 +209,16 @@ class _PrivateFinder(MessageFinder):
     def entries(self, routed: Routed) -> tuple[list[AddressEntry], bool]:
         """Return the private queues, and whether that may be kept for the message's key."""
         message = Routed(self._keys, lambda: routed.headers) if self._keys else routed
-        queues = dict.fromkeys(self._bindings.matching(self._route, message))
+        queues = [*dict.fromkeys(self._bindings.matching(self._route, message))]
+        if self._route.is_immediate:
+            queues = [each for each in queues if self._bindings.takes_now(each)]
         replies = [reply_address_in(name) for name in self._route.queues]
         found = [self._bindings.find_queue(name) for name in queues]
         found += [self._bindings.find_reply(address) for address in replies if address is not None]
         entries = [entry for entry in found if entry is not None]
         # Whoever awaits replies goes without a word.
-        may_keep = not any(replies) and len(entries) == len(found)
+        is_for_now = any(replies) or self._route.is_immediate
+        may_keep = not is_for_now and len(entries) == len(found)
         return entries, may_keep and self._bindings.is_by_key(self._route)
 
     def resolve(self, _destination: object, /) -> AddressEntry | None:
@@ -236,6 +241,11 @@ def _address_of(binding: PrivateBinding) -> str:
         ADDRESS_BYTES_MAX,
     )
     return ""
+
+
+def _is_ready(_queue: str) -> bool:
+    """Take queues for ready until somebody knows better."""
+    return True
 
 
 def _find_nobody(_address: str) -> AddressEntry | None:

@@ -18,6 +18,7 @@ from cogwork.container.connections.node_shares import FROM_AFAR, LIMITED_KINDS
 from cogwork.container.vhost.exchanges import Exchanges
 from cogwork.container.vhost.exclusive import Holders
 from cogwork.container.vhost.hosted_nodes import HostedNodes, demand_visible
+from cogwork.container.vhost.immediate import ImmediateEntries
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.container.vhost.temporary import TemporaryNodes
 from cogwork.container.vhost.terminus_kinds import address_named, address_said
@@ -110,6 +111,7 @@ class VirtualHost:
         topology: What the cluster has of exchanges, queues and bindings; None without a cluster.
         kept_queues: What durable queues were declared with; None keeps nothing of that.
         forwarded: Takes what other containers send to private queues.
+        immediate: Where messages come in that are delivered at once or not at all.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
         shares: How many queues and streams may be made, and by whom.
@@ -185,15 +187,16 @@ class VirtualHost:
             take_out=self._take_out,
             kept=kept,
         )
-        self.forwarded = self._private_queues_entry()
+        self._start_private_queues()
 
-    def _private_queues_entry(self) -> AddressEntry:
-        """Make the entry of what other containers send to private queues."""
+    def _start_private_queues(self) -> None:
+        """Take what other containers send to private queues, and what is delivered at once."""
         private = self.exchanges.private
         private.find_reply = lambda address: self.space.entries.get(address.encode())
-        entry = AddressEntry(self.core, "$forwarded", CLOSEST_CODE)
-        entry.add_outlet(ForwardInlet(self.core, partial(private.inlet_for, self.core)))
-        return entry
+        self.forwarded = AddressEntry(self.core, "$forwarded", CLOSEST_CODE)
+        inlet = ForwardInlet(self.core, partial(private.inlet_for, self.core))
+        self.forwarded.add_outlet(inlet)
+        self.immediate = ImmediateEntries(self.core, self.exchanges)
 
     def _exchange_node(self) -> Exchanging:
         """Make the node of exchanges; it is there even if its addresses are ruled otherwise."""

@@ -6,8 +6,8 @@ the queue if it has to be named. Containers of earlier versions take it for an a
 Where each binding of a type matches by itself (`plugin.exchange_types`), queues that are bound
 alike are told as one, and what matches is looked up again where they are; else each is named.
 
-A message that goes to another container says its route: the exchanges at which it matched, and the
-queues that were named; each behind its size, exchanges and queues apart.
+A message that goes to another container says its route: the exchanges at which it matched, the
+queues that were named, and what else is to be heeded; each behind its size, the three apart.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ BINDING_PREFIX: Final = "$binding/"
 
 SIZE_BYTES: Final = 4
 
+IMMEDIATE: Final = "immediate"
+"""What is to be heeded of a message that is delivered at once, or not at all."""
+
 
 class ForwardRoute(NamedTuple):
     """Where a message is to be looked up at another container.
@@ -46,15 +49,18 @@ class ForwardRoute(NamedTuple):
     Attributes:
         exchanges: Those at which a binding to that container has matched.
         queues: Queues there that a binding has named.
+        is_immediate: Whether it goes to queues alone whose consumers can take it now.
     """
 
     exchanges: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
+    is_immediate: bool = False
 
     @property
     def octets(self) -> bytes:
         """The route as a wrapping has it."""
-        return b"".join((_packed(self.exchanges), _packed(self.queues)))
+        heeded = (IMMEDIATE,) if self.is_immediate else ()
+        return b"".join(_packed(each) for each in (self.exchanges, self.queues, heeded))
 
 
 class Forward(NamedTuple):
@@ -171,9 +177,10 @@ def route_in(octets: bytes) -> ForwardRoute:
     """
     exchanges, at = _unpacked(octets, 0)
     queues, at = _unpacked(octets, at)
-    if at != len(octets):
-        raise ValueError("a route with octets behind it")
-    return ForwardRoute(exchanges, queues)
+    heeded, at = _unpacked(octets, at)
+    if at != len(octets) or not {IMMEDIATE}.issuperset(heeded):
+        raise ValueError("a route that says more than is known here")
+    return ForwardRoute(exchanges, queues, IMMEDIATE in heeded)
 
 
 def keys_in(octets: bytes) -> tuple[bytes, ...]:
