@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp091 import methods as m
@@ -12,6 +13,7 @@ from cogwork.container.amqp091.consumer import Consumer, subscription_of
 from cogwork.container.amqp091.consumer_arguments import priority_in
 from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.immediate_publishing import publish_immediately
+from cogwork.container.amqp091.mandatory_publishing import catching_up
 from cogwork.container.amqp091.published import check_properties
 from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED
 from cogwork.container.amqp091.queue_methods import name_of, queue_named
@@ -56,6 +58,11 @@ def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -
         with exchange_errors():
             entry = channel.vhost.exchanges.entry(method.exchange)
     channel.connection.note_publish()
+    if method.mandatory:
+        send = partial(channel.publishing.publish, entry, method, content)
+        later = catching_up(channel, method, content, send)
+        if later is not None:
+            return later
     channel.publishing.publish(entry, method, content)
     # The next one like this need not come here: by the default exchange, one with the same key.
     key = None if method.exchange else octets_of(method.routing_key)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp091.errors import ProtocolError
-from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.exchange_methods import exchange_errors
-from cogwork.container.amqp091.published import COPIES
-from cogwork.router.exchanges.binding import Routed
+from cogwork.container.amqp091.mandatory_publishing import route_of
 
 if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
@@ -38,13 +36,7 @@ def _queues_elsewhere(
     channel: Channel, method: BasicPublish, content: Content
 ) -> list[DeclaredQueue]:
     """List the queues of a message whose messages another container has."""
-    headers = content.properties.headers or {}
-    keys = [octets_of(method.routing_key)]
-    for name in COPIES:
-        copies = headers.get(name)
-        keys += [octets_of(str(key)) for key in copies] if isinstance(copies, list) else []
-    route = channel.vhost.exchanges.route(method.exchange, Routed(tuple(keys), lambda: headers))
-    found = [channel.queues.find(name) for name in route.queues]
+    found = [channel.queues.find(name) for name in route_of(channel, method, content).queues]
     return [queue for queue in found if queue is not None and queue.is_elsewhere]
 
 

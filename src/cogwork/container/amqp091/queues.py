@@ -275,11 +275,13 @@ class BasicQueues:
 
     Attributes:
         ready_elsewhere: Queues that other containers have and that take a message now.
+        unanswered_until_s: Until when the cluster is not asked what else there is: nobody answers.
     """
 
     def __init__(self, vhost: VirtualHost) -> None:
         """Know of none yet."""
         self.ready_elsewhere: set[str] = set()
+        self.unanswered_until_s = 0.0
         vhost.exchanges.private.takes_now = self.takes_now
         self._vhost = vhost
         vhost.standings = self

@@ -689,6 +689,10 @@ class Exchanges:
         """Return where messages for another container's private queues come in."""
         return self._find_forward(forward, changes)
 
+    def leads_to(self, name: str) -> bool:
+        """Return whether there is a queue of a name, here or elsewhere."""
+        return self._find_local(name) is not None or self._holder_of(name) is not None
+
     def find_immediate(self, name: str) -> AddressEntry | None:
         """Return where a message of a queue comes in that is delivered at once or not at all.
 
