@@ -80,6 +80,7 @@ soak: setup
 	COGWORK_ENGINE_KILLS=20 $(BIN)/python -m pytest -s --timeout 900 tests/conformance -k killed
 	COGWORK_DISK_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_disk_ledger.py
 	COGWORK_BASIC_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_basic_ledger.py
+	COGWORK_HISTORIES=500 $(BIN)/python -m pytest --timeout 7200 tests/system/test_any_node.py
 	COGWORK_CELERY_TASKS=20000 $(BIN)/python -m pytest -s --timeout 3600 tests/system/test_celery.py
 	COGWORK_HANDLER_ITEMS=1000000 $(BIN)/python -m pytest -s --timeout 30000 tests/system/test_handler_ledger.py
 	COGWORK_REPLICATED_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_replicated_ledger.py
