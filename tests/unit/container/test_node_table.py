@@ -50,7 +50,7 @@ def test_a_follower_learns_of_what_there_is_and_of_each_change() -> None:
 def test_one_node_more_has_no_other_looked_at(kind: str) -> None:
     nodes = CountingTable()
     mesh: Any = SimpleNamespace(id="a")
-    vhost: Any = SimpleNamespace(nodes=nodes, name="")
+    vhost: Any = SimpleNamespace(nodes=nodes, name="", exchanges=SimpleNamespace(private=()))
     for number in range(MANY):
         nodes[f"queue/{number}"] = node()
     reach: Any = None
