@@ -246,6 +246,7 @@ def test_a_server_elsewhere_answers_by_direct_reply_to(members: dict[str, Member
         server.cancel()
         server.confirm_delivery()
         answered = pika.BasicProperties(correlation_id=properties.correlation_id)
+        server.queue_declare(properties.reply_to, passive=True)
         server.basic_publish("", properties.reply_to, b"answer", answered, mandatory=True)
         within(20, lambda: bool(client.connection.process_data_events(0.1)) or bool(replies), "it")
         assert replies == [("1", b"answer")]

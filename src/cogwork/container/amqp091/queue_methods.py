@@ -91,7 +91,8 @@ def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
         ProtocolError: It does not (404).
     """
     is_there = method.queue == REPLY_TO or entry_of_reply(channel.vhost, method.queue) is not None
-    if not is_there:
+    # Of another container it is known that it is there; a reply to who has gone is unroutable.
+    if not is_there and channel.vhost.exchanges.holder_of(method.queue) is None:
         raise ProtocolError(ReplyCode.NOT_FOUND, f"no {channel.queues.place(method.queue)}")
     if not method.nowait:
         channel.reply(m.QueueDeclareOk(queue=method.queue, message_count=0, consumer_count=1))
