@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
+from cogwork.container.mesh.names import OWNED
 from cogwork.plugin.capabilities import Replicated
 from cogwork.router.mesh.messages import Interest, InterestKind
 
@@ -118,7 +119,7 @@ class Owners:
             self._end_way(address)
             way = None
         if way is None and owner is not None:
-            way = self._reach.open(owner, address, node.inlet.entry, self)
+            way = self._reach.open(owner, address, node.inlet.entry, self, {OWNED: True})
             if way is not None:
                 way.end.feeder = node.inlet.entry
                 self._ways[address] = way

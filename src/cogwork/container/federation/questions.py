@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
-from cogwork.container.mesh.names import ANSWER, HOMED, QUESTION, VHOST
+from cogwork.container.mesh.names import ANSWER, HOMED, OWNED, QUESTION, VHOST
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.plugin.capabilities import Removable, Replicated, replica_of
 from cogwork.plugin.node import Refused
@@ -167,8 +167,8 @@ class Questions:
         link.carry(IncomingLink(session.end, link.handle))
         properties: dict[Symbol, object] = {VHOST: self._vhost, QUESTION: question}
         replica = replica_of(self._nodes.get(address))
-        if replica is not None and replica.home is not None:
-            properties[HOMED] = True
+        if replica is not None:
+            properties[OWNED if replica.home is None else HOMED] = True
         link.attach(source=Source(address=address), target=Target(), properties=properties)
         session.connection.flush()
         timer = asyncio.get_running_loop().call_later(ANSWER_TIMEOUT_S, _give_up, asked, link)

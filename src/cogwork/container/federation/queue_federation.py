@@ -28,7 +28,14 @@ from cogwork.container.federation.questions import OwnerAway
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.federation.upstreams import OWNER, Consumer, Upstream
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.names import CONSUMER, HOMED, MARKS_REDELIVERED, REMOTE_CONSUMER, VHOST
+from cogwork.container.mesh.names import (
+    CONSUMER,
+    HOMED,
+    MARKS_REDELIVERED,
+    OWNED,
+    REMOTE_CONSUMER,
+    VHOST,
+)
 from cogwork.dataplane.queue.federated_consumer import FederatedConsumer
 from cogwork.dataplane.queue.upstream_link import UpstreamLink
 from cogwork.plugin.capabilities import Shareable, replica_of
@@ -338,8 +345,8 @@ class QueueFederation:
         attach, terms = consumer.attach, consumer.terms
         properties: dict[Symbol, object] = {VHOST: self._vhost.name, REMOTE_CONSUMER: consumer.name}
         replica = replica_of(consumer.node)
-        if replica is not None and replica.home is not None:
-            properties[HOMED] = True
+        if replica is not None:
+            properties[OWNED if replica.home is None else HOMED] = True
         if consumer.claim is not None and container == OWNER:
             properties[CONSUMER] = dict(consumer.claim)
         link.attach(

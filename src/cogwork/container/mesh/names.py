@@ -26,6 +26,7 @@ __all__ = (
     "MOVE",
     "NUMBER",
     "OTHER_CONTAINER",
+    "OWNED",
     "PAST",
     "QUESTION",
     "REMOTE_CONSUMER",
@@ -64,6 +65,9 @@ VHOST: Final = Symbol("cogwork:vhost")
 
 HOMED: Final = Symbol("cogwork:homed")
 """In attach: true, where the queue is one whose home is the container that is attached to."""
+
+OWNED: Final = Symbol("cogwork:owned")
+"""In attach: true, where the queue is a replicated one, which nobody makes by attaching to it."""
 
 QUESTION: Final = Symbol("cogwork:question")
 ANSWER: Final = Symbol("cogwork:answer")

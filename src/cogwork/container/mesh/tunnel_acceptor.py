@@ -25,6 +25,7 @@ from cogwork.container.mesh.names import (
     MARKS_REDELIVERED,
     MISSED,
     MOVE,
+    OWNED,
     QUESTION,
     REMOTE_CONSUMER,
     VHOST,
@@ -150,6 +151,9 @@ class TunnelAcceptor:
         Items that were put into a part of another kind would be seen by nobody else.
         """
         name, rule = vhost.rule_of(address)
+        if OWNED in (attach.properties or {}) and replica_of(vhost.nodes.get(name)) is None:
+            # Deleted here a moment before there: to make it anew would keep it for ever.
+            raise Refused(f"{name!r} is not replicated here", Condition.NOT_FOUND)
         home = rule.options.get("home")
         is_meant = HOMED in (attach.properties or {})
         if home != self._mesh.id and (is_meant or home is not None):
