@@ -62,6 +62,7 @@ class Known:
     """
 
     is_in_use = True
+    topology = None
     voters = ("a", "b", "c")
 
     def __init__(self) -> None:

@@ -9,11 +9,12 @@ that others have made, or that was on disk, it is what the node's options say.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.tables import decode_table
 from cogwork.container.amqp091.faults import shown_vhost
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from cogwork.router.addresses import AddressRule
 
 __all__ = ("BasicQueues", "DeclaredQueue", "Traits", "address_of", "rule_of_queue")
+
+log = logging.getLogger("cogwork")
 
 PREFIX = "queue/"
 
@@ -239,12 +242,16 @@ class DeclaredQueue:
     @property
     def is_abandoned(self) -> bool:
         """Whether it goes, because its last consumer has: its owner knows of all of them."""
-        return (
-            not self.is_elsewhere
-            and self.traits.is_auto_delete
-            and self.had_consumers
-            and not self.consumer_count
-        )
+        if self.is_elsewhere or not self.traits.is_auto_delete:
+            return False
+        self.had_consumers = self.had_consumers or bool(self.consumer_count)
+        return self.had_consumers and not self.consumer_count
+
+    @property
+    def is_left(self) -> bool:
+        """Whether consumers here were perhaps the last ones of a queue that goes with these."""
+        has_gone = self.had_consumers and not self.consumers
+        return has_gone and self.is_elsewhere and self.traits.is_auto_delete
 
     def is_expired(self, now_s: float) -> bool:
         """Return whether nobody has used it for too long."""
@@ -288,6 +295,7 @@ class BasicQueues:
         self._known: dict[str, DeclaredQueue] = {}
         self._mortal: dict[str, DeclaredQueue] = {}
         self._has_looked = False
+        self._asking: dict[str, asyncio.Task[None]] = {}
 
     def standing_at(self, address: str) -> DeclaredQueue | None:
         """Return a queue for the consumers of other containers; None where there is none."""
@@ -547,6 +555,9 @@ class BasicQueues:
                 del self._mortal[name]
             elif queue.is_abandoned or queue.is_expired(now_s):
                 self._end(queue)
+            elif queue.is_left and name not in self._asking:
+                task = asyncio.get_running_loop().create_task(self._end_elsewhere(queue))
+                self._asking[name] = task
 
     def _end(self, queue: DeclaredQueue) -> None:
         """Give up a queue that goes by itself; one of the cluster goes where its messages are."""
@@ -557,6 +568,18 @@ class BasicQueues:
             queue.had_consumers = False  # once is enough
             queue.use()
             topology.delete_queue_later(queue.name)
+
+    async def _end_elsewhere(self, queue: DeclaredQueue) -> None:
+        """Delete a queue of the cluster whose last consumer was here, if its owner has no other."""
+        topology = self._vhost.topology
+        try:
+            counts = await self.counts(queue)
+            if topology is not None and queue.is_left and not counts.consumers:
+                await topology.delete_queue(queue.name)
+        except (ProtocolError, CogworkError) as error:
+            log.debug("%s stays for now: %s", self.place(queue.name), error)
+        finally:
+            self._asking.pop(queue.name, None)
 
     def _has_messages(self, shared: SharedQueue, node: Storing) -> bool:
         """Return whether the messages of a queue of the cluster are here."""
@@ -623,6 +646,22 @@ class BasicQueues:
         if queue is None or queue.shared is None or queue.shared.number != shared.number:
             return
         self.delete(queue)
+
+    def drop_unshared(self, own: str) -> None:
+        """Give up queues kept here for the cluster that it has deleted while this one was away."""
+        topology = self._vhost.topology
+        for address, node in list(self._vhost.nodes.items()):
+            replica = replica_of(node)
+            if topology is None or replica is None or replica.home != own:
+                continue
+            name, rule = address.removeprefix(PREFIX), self._vhost.nodes.rules[address]
+            is_given = self._vhost.table.resolve(address).options.get("home") is not None
+            is_basic = address.startswith(PREFIX) and rule.options.get("in_doubt") == "redeliver"
+            if is_basic and not is_given and topology.queue(name) is None:
+                log.warning("%s was deleted while this container was away", self.place(name))
+                queue = self.find(name)
+                if queue is not None:
+                    self.delete(queue)
 
     async def share(self, topology: VhostTopology, own: str) -> None:
         """Declare for the cluster what was declared here before it could have queues.

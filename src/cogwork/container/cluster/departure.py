@@ -98,6 +98,8 @@ class Departure:
                 await asyncio.sleep(LOOK_S)
         for number in late:
             self._note(held[number][0], "other containers are not ready in time")
+        if replication.topology is not None:
+            await replication.topology.leave()
         if self._own not in voters:
             await replication.levels.leave()
 

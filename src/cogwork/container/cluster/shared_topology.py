@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cogwork.amqp.errors import CogworkError
@@ -127,7 +128,7 @@ class SharedTopology:
 
     def of(self, vhost: VirtualHost) -> VhostTopology:
         """Return what the cluster has of a virtual host."""
-        vhost.exchanges.on_unused = lambda name: self.delete_unused_later(vhost.name, name)
+        vhost.exchanges.on_unused = partial(self._delete_unused_later, vhost)
         return VhostTopology(vhost.name, vhost.exchanges, self)
 
     # -- as virtual hosts see it
@@ -212,11 +213,15 @@ class SharedTopology:
         life = self._life_of(home) if home in self._linked() else 0
         return Owner(home, life) if life else None
 
-    def delete_unused_later(self, vhost: str, name: str) -> None:
-        """Delete an exchange that has lost its last binding, if it is the cluster's."""
-        found = self._vhosts.get(vhost)
-        if found is not None and found.topology is not None:
-            self._spawn(found.topology.delete_unused(name))
+    def _delete_unused_later(self, vhost: VirtualHost, name: str, is_own: bool) -> None:
+        """Delete an exchange that has lost its last binding, whose container does so or is gone."""
+        if is_own or self._service.leads(STREAM):
+            self._spawn(self._delete_unused(vhost, name, 0.0 if is_own else LOOK_S))
+
+    async def _delete_unused(self, vhost: VirtualHost, name: str, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        if vhost.topology is not None:
+            await vhost.topology.delete_unused(name)
 
     def delete_queue_later(self, queue: SharedQueue) -> None:
         """Delete a queue that has expired, or lost its last consumer."""
@@ -292,14 +297,19 @@ class SharedTopology:
         await self._end(self._own.container, self._own.incarnation)
         for vhost in list(self._vhosts.values()):
             if vhost.exchanges.is_to_be_shared:
+                self._queues_of(vhost).drop_unshared(self._own.container)
                 await self._share(vhost)
         if self._service.leads(STREAM):
             await self._end_those_gone()
 
     async def leave(self) -> None:
         """End what this incarnation owns: the container leaves for good."""
-        if self.is_active:
+        if not self.is_active:
+            return
+        try:
             await self._end(self._own.container, self._own.incarnation + 1)
+        except CogworkError as error:
+            log.warning("the cluster keeps for ten minutes what is not durable here: %s", error)
 
     async def _end(self, container: str, before: int) -> None:
         if self.state.has_owned(container, before):

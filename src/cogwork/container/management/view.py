@@ -318,6 +318,8 @@ class View:
         if not replication.is_in_use:
             raise ValueError("this container is in no cluster")
         await replication.levels.forget(name)
+        if replication.topology is not None:
+            await replication.topology.forget(name)
 
     async def set_setting(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool

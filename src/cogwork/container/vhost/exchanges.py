@@ -72,7 +72,7 @@ class Exchanges:
 
     Attributes:
         on_unused: Called with an exchange of the cluster that is to go with its last binding, when
-            that was one of this container's alone, and has gone.
+            that was one of a container's alone, and has gone; and with whether it was this one's.
         is_to_be_shared: Whether there may be something that the cluster has not.
         private: Its private queues, which other containers are told of.
         remote: What other containers have told of theirs.
@@ -108,7 +108,7 @@ class Exchanges:
         self._binding_makers: dict[tuple[str, Binding], Makers] = {}
         self._shared: set[str] = set()
         self._shared_bindings: set[tuple[str, Binding]] = set()
-        self.on_unused: Callable[[str], object] = _leave
+        self.on_unused: Callable[[str, bool], object] = _leave
         self.is_to_be_shared = True
         self._is_closed = False
         self._node = node
@@ -120,7 +120,10 @@ class Exchanges:
         self._no_keys = Changes()
         self.private = PrivateBindings(self._find_local)
         self.remote = RemoteBindings(
-            self._graph, self._kind_of, self._node.changed, self._end_unbound
+            self._graph,
+            self._kind_of,
+            self._node.changed,
+            partial(self._end_unbound, is_own=False),
         )
         for name, kind in PREDECLARED.items():
             self._add(DeclaredExchange(name, kind), ())
@@ -514,12 +517,12 @@ class Exchanges:
         for source in dict.fromkeys(source for source, _ in lost):
             self._end_unbound(source)
 
-    def _end_unbound(self, source: str) -> None:
+    def _end_unbound(self, source: str, *, is_own: bool = True) -> None:
         """Let an exchange go that deletes itself, if nothing is bound to it any more."""
         if not self.is_unused(source):
             return
         if source in self._shared:
-            self.on_unused(source)
+            self.on_unused(source, is_own)
             return
         if self._kept is not None:
             self._forget(partial(self._kept.delete, source))
@@ -797,7 +800,7 @@ class Exchanges:
         )
 
 
-def _leave(_name: str) -> None:
+def _leave(_name: str, _is_own: bool) -> None:
     """Follow no cluster."""
 
 

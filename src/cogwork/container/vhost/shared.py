@@ -77,9 +77,6 @@ class ClusterTopology(Protocol):
     def owner(self, home: str) -> Owner | None:
         """Return the present incarnation of a container; None where it is not known."""
 
-    def delete_unused_later(self, vhost: str, name: str) -> None:
-        """Delete an exchange that has lost its last binding, if it is the cluster's."""
-
     def delete_queue_later(self, queue: SharedQueue) -> None:
         """Delete a queue that has expired, or lost its last consumer."""
 
