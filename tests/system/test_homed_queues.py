@@ -33,8 +33,8 @@ def queue_length(channel: BlockingChannel, name: str) -> int:
     return found
 
 
-def has_no_consumers(channel: BlockingChannel) -> bool:
-    return consumers_of(channel, "r") == 0
+def has_consumers(channel: BlockingChannel, name: str, count: int) -> bool:
+    return consumers_of(channel, name) == count
 
 
 def consumers_of(channel: BlockingChannel, name: str) -> int:
@@ -117,7 +117,7 @@ def test_every_container_counts_gets_and_purges_alike(members: dict[str, Member]
             if channel is not near:
                 channel.basic_ack(method.delivery_tag)
         for channel in (home, far):
-            within(10, partial(has_no_consumers, channel), "a get is no consumer")
+            within(10, partial(has_consumers, channel, "r", 0), "a get is no consumer")
         near.basic_nack(method.delivery_tag)
         method, _, body = far.basic_get("r", auto_ack=True)
         assert method is not None
@@ -266,11 +266,7 @@ def test_one_consumer_at_a_time_gets_messages_in_the_whole_mesh(
         tags = {}
         for count, (name, channel) in enumerate(channels.items(), 1):
             tags[name] = channel.basic_consume("one", noting(name), auto_ack=True)
-            within(
-                10,
-                lambda count=count: consumers_of(channels["a"], "one") == count,
-                "the consumer is counted",
-            )
+            within(10, partial(has_consumers, channels["a"], "one", count), "it is counted")
         for at, name in enumerate("bac"):
             channels["c"].basic_publish("", "one", b"%d" % at)
 
