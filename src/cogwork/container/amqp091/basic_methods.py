@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
+from cogwork.container.amqp091.checked import guarded_address, publish_checked
 from cogwork.container.amqp091.consumer import Consumer, subscription_of
 from cogwork.container.amqp091.consumer_arguments import priority_in
 from cogwork.container.amqp091.exchange_methods import exchange_errors
@@ -52,9 +53,13 @@ def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -
     check_properties(content, channel.connection.identity)
     content = with_reply_address(channel, content)
     entry = None if method.exchange else entry_of_reply(channel.vhost, method.routing_key)
-    if entry is None and method.immediate:
-        return publish_immediately(channel, method, content)
     if entry is None:
+        address = guarded_address(channel, method)
+        if address is not None:
+            send = partial(_publish_by_exchange, channel, method, content)
+            return publish_checked(channel, method, content, address, send)
+        if method.immediate:
+            return publish_immediately(channel, method, content)
         with exchange_errors():
             entry = channel.vhost.exchanges.entry(method.exchange)
     channel.connection.note_publish()
@@ -67,6 +72,17 @@ def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -
     # The next one like this need not come here: by the default exchange, one with the same key.
     key = None if method.exchange else octets_of(method.routing_key)
     channel.end.allow(entry, octets_of(method.exchange), key)
+    return None
+
+
+def _publish_by_exchange(channel: Channel, method: m.BasicPublish, content: Content) -> Work | None:
+    """Publish one message, and have the owner asked about the next one, too."""
+    if method.immediate:
+        return publish_immediately(channel, method, content)
+    with exchange_errors():
+        entry = channel.vhost.exchanges.entry(method.exchange)
+    channel.connection.note_publish()
+    channel.publishing.publish(entry, method, content)
     return None
 
 

@@ -74,6 +74,7 @@ class Checker:
         self._core = core
         self._guards = guards
         self._executor = executor
+        self._known = asyncio.Event()
         self._turns: dict[CheckedLink, None] = {}
         self._busy: set[CheckedLink] = set()
         self._is_due = False
@@ -91,6 +92,7 @@ class Checker:
     def know(self, registry: Registry) -> None:
         """Take what is registered, as far as it goes from now on."""
         self.registry = registry
+        self._known.set()
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
@@ -226,6 +228,41 @@ class Checker:
         name = address.decode().removeprefix("/")
         if name in self.invalid or len(self.invalid) < COUNTED_MAX:
             self.invalid[name] = self.invalid.get(name, 0) + 1
+
+    # -- for messages that wait in no link
+
+    def decide_now(self, address: bytes, data: bytes) -> bytes | None:
+        """Decide over one message: None lets it pass, octets are a rejected outcome.
+
+        Raises:
+            TooCostly: That would take too long; `decide_later` does it.
+        """
+        if self.registry is None:
+            raise TooCostly("it is not known what is registered")
+        verdict = self._decided(self.registry, address, data)
+        if verdict is not None:
+            self._count(address, is_settled=False)
+        return verdict
+
+    async def decide_later(self, address: bytes, data: bytes) -> bytes | None:
+        """Decide over one message that `decide_now` did not; the same, once that is done."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._known.wait()
+        except TimeoutError as error:
+            return failed(error)
+        assert self.registry is not None
+        name = address.decode().removeprefix("/")
+        work = partial(judge, self.registry.version_of(name), self._guards[address], name, data)
+        loop = asyncio.get_running_loop()
+        try:
+            verdict = await loop.run_in_executor(self._executor(), work)
+        except Exception as error:  # a fault of ours
+            verdict = failed(error)
+        self.checked += 1
+        if verdict is not None:
+            self._count(address, is_settled=False)
+        return verdict
 
     # -- while nothing is known
 
