@@ -249,6 +249,8 @@ class SharedTopology:
             except (CogworkError, ProtocolError, Refused, ValueError) as error:
                 kind = entry.key[0]
                 log.error("cannot follow the cluster's %s %r here: %s", kind, entry.key[2], error)
+            except Exception:  # whatever it is, what is declared next is followed
+                log.exception("cannot follow the cluster's %s %r here", *entry.key[:3:2])
 
     def _make(
         self, vhost: VirtualHost, entry: SharedExchange | SharedQueue | SharedBinding
