@@ -1,4 +1,4 @@
-"""Cogwork: a distributed message broker that speaks AMQP 1.0.
+"""Cogwork: a distributed message broker that speaks AMQP 1.0 and AMQP 0-9-1.
 
     async with cogwork.connect("amqp://localhost") as client:
         await client.publish("topic/hello", b"world")

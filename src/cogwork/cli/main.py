@@ -101,7 +101,7 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="cogwork", message="%(prog)s %(version)s")
 @click.pass_context
 def cogwork(ctx: click.Context) -> None:
-    """A distributed message broker that speaks AMQP 1.0."""
+    """A distributed message broker that speaks AMQP 1.0 and AMQP 0-9-1."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
