@@ -223,7 +223,11 @@ class OwnedItems(PartitionedItems, Replicated):
         self.replica: ReplicaHandle | None = cast(
             "Any",
             SimpleNamespace(
-                epoch=1 if is_owner else None, owner=owner, wake=lambda: None, close=lambda: None
+                epoch=1 if is_owner else None,
+                home=None,
+                owner=owner,
+                wake=lambda: None,
+                close=lambda: None,
             ),
         )
         inlet = self.divide(1, is_whole=True)
@@ -232,6 +236,12 @@ class OwnedItems(PartitionedItems, Replicated):
     @property
     def is_partitioned(self) -> bool:
         return False
+
+    def settle_at(self, home: str) -> None:
+        raise Refused(f"belongs to the container of its option, and not to {home!r}")
+
+    def when_durable(self, call: Callable[[bool], object]) -> None:
+        call(True)
 
 
 class PatternCopies(Bindable):
