@@ -64,8 +64,8 @@ def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -
             entry = channel.vhost.exchanges.entry(method.exchange)
     channel.connection.note_publish()
     if method.mandatory:
-        send = partial(channel.publishing.publish, entry, method, content)
-        later = catching_up(channel, method, content, send)
+        go_on = partial(channel.publishing.publish, entry, method, content)
+        later = catching_up(channel, method, content, go_on)
         if later is not None:
             return later
     channel.publishing.publish(entry, method, content)
