@@ -255,6 +255,31 @@ def test_a_server_elsewhere_answers_by_direct_reply_to(members: dict[str, Member
             server.basic_publish("", properties.reply_to, b"late", answered, mandatory=True)
 
 
+def test_a_reply_does_not_overtake_the_bind_of_the_queue_that_it_is_for(
+    members: dict[str, Member],
+) -> None:
+    with (
+        basic_channel(members["b"].served) as server,
+        basic_channel(members["a"].served) as client,
+    ):
+        asked = server.queue_declare("", exclusive=True).method.queue
+        server.queue_bind(asked, "amq.direct", "ask")
+        server.confirm_delivery()
+        await_binding(members["a"], "amq.direct", "b", "ask")
+        for number in range(30):
+            name = f"answers-{number}"
+            client.queue_declare(name, exclusive=True)
+            client.queue_bind(name, "amq.direct", name)
+            client.basic_publish("amq.direct", "ask", name.encode())
+            ((method, _, body),) = taken(server, asked, 1)
+            server.basic_ack(method.delivery_tag)
+            server.cancel()
+            server.basic_publish("amq.direct", body.decode(), b"answer", mandatory=True)
+            assert [answer for *_, answer in taken(client, name, 1)] == [b"answer"]
+            client.cancel()
+            client.queue_delete(name)
+
+
 def test_an_alternate_exchange_takes_what_no_container_wants(members: dict[str, Member]) -> None:
     with (
         basic_channel(members["a"].served) as here,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
     from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.mesh.reach import Reach
     from cogwork.container.vhost.shared import VhostTopology
 
 __all__ = ("HANDLERS", "bind_to", "exchange_errors", "unbind_from")
@@ -185,9 +186,18 @@ def bind_to(
             return _bind_shared(channel, source, binding, ok, topology)
     else:
         _bind_here(channel, source, binding)
+        reach = channel.vhost.reach
+        if is_private and ok is not None and reach and not reach.told_interests.are_known:
+            return _answer_told(channel, ok, reach)
     if ok is not None:
         channel.reply(ok)
     return None
+
+
+async def _answer_told(channel: Channel, ok: Method, reach: Reach) -> None:
+    """Answer once other containers know of a private binding: else a reply could overtake it."""
+    await reach.told_interests.when_known()
+    channel.reply(ok)
 
 
 def _bind_here(channel: Channel, source: str, binding: Binding) -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.container.mesh.away import Opener
     from cogwork.container.mesh.service import MeshService
+    from cogwork.container.mesh.told_interests import ToldInterests
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.terminus import Terminus
@@ -159,6 +160,11 @@ class Reach:
 
     def _is_reachable(self, container: str) -> bool:
         return self._mesh.mesh.routes.is_reachable(container)
+
+    @property
+    def told_interests(self) -> ToldInterests:
+        """What this container wants, as its neighbours know it."""
+        return self._mesh.told_interests
 
     # -- what this container wants
 

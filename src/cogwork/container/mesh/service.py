@@ -22,6 +22,7 @@ from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
+from cogwork.container.mesh.told_interests import ToldInterests
 from cogwork.container.mesh.tunnel_acceptor import TunnelAcceptor
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.security.revocation import login_ended
@@ -78,6 +79,7 @@ class MeshService:
         silence_s: For how long a data connection may be silent.
         owner_timeout_s: How long who holds partitions of a queue on disk is waited for.
         mesh: What is known of the others.
+        told_interests: What is wanted here, as the neighbours know it.
         tunnels: The sessions to them.
         datagrams: Single messages to them.
         is_leaving: Whether this container takes nothing over from others any more.
@@ -125,6 +127,7 @@ class MeshService:
             cluster_name=cluster_name,
         )
         self.mesh = Mesh(own, time.monotonic())
+        self.told_interests = ToldInterests(lambda: self.mesh.interests.are_known)
         self.tunnels = Tunnels(self)
         self.datagrams = Datagrams(self)
         self.reaches = {name: Reach(self, vhost) for name, vhost in vhosts.items()}

@@ -72,6 +72,14 @@ class InterestFlooding:
             return None
         return self.table.open(self._own.id, self._own.incarnation)
 
+    @property
+    def are_known(self) -> bool:
+        """Whether every neighbour has acknowledged all that is wanted here."""
+        neighbours = self._adjacencies.values()
+        return not neighbours or not (
+            self.local.has_news or any(self._own.id in each.unacknowledged for each in neighbours)
+        )
+
     def take_delta(self, sender: Adjacency, delta: InterestDelta, now_s: float) -> bool:
         """Take a delta in; tell whether it was within the bounds."""
         table = self._table_of(delta.origin, delta.incarnation)

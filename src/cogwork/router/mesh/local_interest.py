@@ -160,6 +160,11 @@ class LocalInterest:
         return bool(self._changed) and self.throttle.due_s == inf
 
     @property
+    def has_news(self) -> bool:
+        """Whether something has not been told yet."""
+        return bool(self._changed)
+
+    @property
     def counts(self) -> tuple[int, int]:
         """Subscriptions, and different things wanted."""
         return sum(self._subscriptions.values()), len(self._wanted)
