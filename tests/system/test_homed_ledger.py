@@ -96,6 +96,7 @@ def test_what_was_confirmed_elsewhere_outlives_every_kill_of_the_home(tmp_path: 
     assert len(said["accepted"]) == ITEMS // PUBLISHERS * PUBLISHERS
     assert said["accepted"] - taken.keys() == set(), "lost: confirmed, and not taken"
     assert taken.keys() <= said["accepted"], "invented"
+    assert [item for item, count in confirmed.items() if count > 1] == [], "acknowledged twice"
     unmarked = [item for item in again if taken[item].count("0") > 1]
     assert unmarked == [], "taken again without a mark"
     assert [item for item, count in confirmed.items() if count > 1] == [], "acknowledged twice"
