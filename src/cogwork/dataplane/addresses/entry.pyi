@@ -3,7 +3,6 @@ from typing import Protocol
 
 from cogwork.dataplane.addresses.copying import CopyingEntry
 from cogwork.dataplane.addresses.interest import Interest
-from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.terminus import Terminus
 from cogwork.dataplane.transport.ends import ReceivingEnd
