@@ -181,6 +181,28 @@ def test_a_full_queue_that_rejects_has_publishers_told(container: Served) -> Non
         assert channel.queue_declare("full", passive=True).method.message_count == 1
 
 
+@pytest.mark.parametrize("bound", ["x-max-length", "x-max-length-bytes"])
+def test_a_queue_without_room_for_any_message_refuses_each(container: Served, bound: str) -> None:
+    with basic_channel(container) as channel:
+        channel.confirm_delivery()
+        arguments = {bound: 0, "x-overflow": "reject-publish"}
+        channel.queue_declare("none", exclusive=True, arguments=arguments)
+        channel.basic_consume("none", lambda *_: None)
+        with pytest.raises(NackError):
+            channel.basic_publish("", "none", b"")
+
+
+def test_a_queue_that_rejects_takes_no_message_larger_than_its_room(container: Served) -> None:
+    with basic_channel(container) as channel:
+        channel.confirm_delivery()
+        arguments = {"x-max-length-bytes": 1_000, "x-overflow": "reject-publish"}
+        channel.queue_declare("narrow", exclusive=True, arguments=arguments)
+        channel.basic_publish("", "narrow", bytes(500))
+        with pytest.raises(NackError):
+            channel.basic_publish("", "narrow", bytes(600))
+        channel.basic_publish("", "narrow", bytes(300))
+
+
 def test_a_full_queue_drops_its_head(container: Served) -> None:
     with basic_channel(container) as channel:
         channel.confirm_delivery()

@@ -201,14 +201,19 @@ def options_of(arguments: Table, place: str) -> dict[str, Any]:
 def _bound(options: dict[str, Any]) -> None:
     """Have a queue that is bounded drop its head, if it is not to do anything else.
 
-    One without room for any message has them live no time: each goes to a consumer that waits.
+    One without room for any message has them live no time: each goes to a consumer that waits. If
+    it is to refuse what it has no room for, none fits into the one octet that it has.
     """
     bounds = options.keys() & {"maximum_length", "maximum_bytes"}
     if bounds:
         options.setdefault("maximum_length_policy", OVERFLOW["drop-head"])
     for name in bounds:
-        if not options[name]:
+        if options[name]:
+            continue
+        if options["maximum_length_policy"] == OVERFLOW["drop-head"]:
             options |= {name: 1, "ttl_s": LEAST_TTL_S}
+        else:
+            options |= {name: 1, "maximum_bytes": 1}
 
 
 def _dead_letter_address(arguments: Table, place: str) -> str | None:

@@ -54,6 +54,7 @@ cdef class Store(Settlement):
     cdef bint is_owed
     cdef bint is_kept_waiting(self) noexcept
     cdef bint is_above_ceiling(self) noexcept
+    cdef bint has_room(self, uint32_t size) noexcept
     cdef bint goes_in_circles(self, Shipment* s) except -1
     cdef bint cannot_write(self, Shipment* s) except -1
     cdef int reply(self, Shipment* s, int code, bytes state) except -1

@@ -251,6 +251,17 @@ class Store(Settlement):
     def is_above_ceiling(self):
         return self.items.size_bytes + self.items.aside_bytes >= self.ceiling_bytes
 
+    def has_room(self, size):
+        """Return whether a message of that size is taken without another's going, or its refusal.
+
+        One that refuses never holds more octets than it may; others notice when they are full.
+        """
+        if is_full(self) or self.is_above_ceiling():
+            return False
+        if self.full_policy != FULL_REJECTS or self.maximum_bytes == 0:
+            return True
+        return size <= self.maximum_bytes - self.items.size_bytes
+
     @property
     def is_held_up(self) -> bool:
         """Whether it takes nothing because those who made it have too much in memory."""
@@ -363,7 +374,7 @@ class Store(Settlement):
             if is_known and not e.is_moved:
                 self.duplicates += 1
                 return 1
-        if self.full_policy != FULL_BLOCKS and (is_full(self) or self.is_above_ceiling()):
+        if self.full_policy != FULL_BLOCKS and not self.has_room(s.size):
             if self.full_policy == FULL_REJECTS:
                 self.refused += 1
                 if self.dead_letters_refused:
