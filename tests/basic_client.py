@@ -48,6 +48,7 @@ class BasicClient:
         self.channel = BasicChannel(self.wire, 1, self)
         self.outcomes: list[tuple[int, int, bytes | None]] = []
         self.frames: list[bytes] = []
+        self.closes_channel = False
         self.faults: list[Exception] = []
         self.violations: list[str] = []
         self.backlogs: list[bool] = []
@@ -62,6 +63,8 @@ class BasicClient:
 
     def on_frames(self, octets: bytes) -> None:
         self.frames.append(octets)
+        if self.closes_channel:
+            self.channel.close()
 
     def on_lost(self, errno: int) -> None:
         self.faults.append(OSError(errno))

@@ -9,7 +9,7 @@ import pytest
 from basic_client import BasicClient
 
 from cogwork.amqp091.content import BasicProperties, Content, write_command
-from cogwork.amqp091.methods import BasicAck, BasicNack, BasicPublish
+from cogwork.amqp091.methods import BasicAck, BasicNack, BasicPublish, ChannelClose
 from cogwork.dataplane.core import Core
 
 if TYPE_CHECKING:
@@ -52,6 +52,16 @@ def test_what_a_queue_refuses_is_nacked(queue: Queue, client: BasicClient) -> No
     queue.store.policy = "reject"
     client.wire.feed(published(b"a") * 4)
     assert told(client) == [("ack", 2, True), ("nack", 4, True)]
+
+
+def test_nothing_is_confirmed_once_the_channel_is_closed(client: BasicClient) -> None:
+    closing = bytearray()
+    write_command(closing, 1, ChannelClose(reply_code=200), None, 4096)
+    client.closes_channel = True
+    client.wire.feed(published(b"a") + closing)
+    client.channel.confirm(1, is_taken=True)
+    client.wire.feed(b"")
+    assert (client.frames, told(client)) == ([bytes(closing)], [])
 
 
 def test_what_leads_nowhere_is_acked(queue: Queue, client: BasicClient) -> None:

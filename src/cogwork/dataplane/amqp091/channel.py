@@ -569,16 +569,18 @@ class BasicChannel:
             number: As `count_published` gave it.
             is_taken: Whether it was taken, or led nowhere; else it was refused.
         """
-        self.confirms.note(number, TAKEN if is_taken else REFUSED)
-        self.core.put_off(self)
+        if self.confirms is not None:
+            self.confirms.note(number, TAKEN if is_taken else REFUSED)
+            self.core.put_off(self)
 
     def resolve_outcome(self, token, verdict):
         if verdict.code == RECEIVED:
             return KEEP
         if token & IS_DIRECT:
             is_taken: cython.bint = verdict.code == ACCEPTED or verdict.code == RELEASED
-            self.confirms.note(token & ~IS_DIRECT, TAKEN if is_taken else REFUSED)
-            self.core.put_off(self)
+            if self.confirms is not None:
+                self.confirms.note(token & ~IS_DIRECT, TAKEN if is_taken else REFUSED)
+                self.core.put_off(self)
             return SETTLE
         if token == self.routed_token:
             self.routed_code = verdict.code
@@ -853,6 +855,9 @@ class BasicChannel:
             consumer.end()
         self.starved = []
         self.is_direct = False
+        # After channel.close-ok nothing may come on the channel (§1.5.2.6); RabbitMQ, too, keeps to
+        # itself what it has not confirmed until then.
+        self.confirms = None
         self.forget_allowed()
         if self.wire.channel_of(self.handle) is self:
             self.wire.map(self.handle, None)
