@@ -154,13 +154,27 @@ def served(folder: Path, configuration: str = "", *, head: str = "") -> Iterator
         head: What it says before any table.
     """
     (port,) = free_ports(1)
-    file, log = folder / "cogwork.toml", folder / "cogwork.log"
+    file = folder / "cogwork.toml"
     file.write_text(f"{head}[[listen]]\nport = {port}\n\n{configuration}")
+    url = f"amqp://127.0.0.1:{port}"
+    with serving(folder / "cogwork.log", url, "--config", str(file)) as container:
+        yield container
+
+
+@contextlib.contextmanager
+def serving(log: Path, url: str, *options: str) -> Iterator[Served]:
+    """Run a container with options of `cogwork serve` for the length of a `with` block.
+
+    Args:
+        log: Takes what it says.
+        url: Where it listens by these options.
+        options: What they are.
+    """
     with log.open("wb") as output:
-        process = forked("serve", "--config", str(file), stdout=output, stderr=output)
+        process = forked("serve", *options, stdout=output, stderr=output)
     try:
         within(READY_TIMEOUT_S, lambda: listens(process, log), "the container listens")
-        yield Served(f"amqp://127.0.0.1:{port}", process)
+        yield Served(url, process)
         assert process.poll() is None, f"the container died: {log.read_text()[-2000:]}"
     finally:
         process.send_signal(signal.SIGTERM)

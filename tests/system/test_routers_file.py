@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from forked import forked
 from proton import Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
@@ -15,10 +13,9 @@ from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
 
-from .served import COGWORK, READY_TIMEOUT_S, Served, listens, within
+from .served import COGWORK, READY_TIMEOUT_S, serving, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ROUTER = """
@@ -28,20 +25,6 @@ fixed-address { prefix: /unicast fanout: single bias: closest }
 fixed-address { prefix: /exclusive fanout: single bias: closest }
 fixed-address { prefix: /broadcast fanout: multiple }
 """
-
-
-@contextlib.contextmanager
-def running(folder: Path, port: int, *options: str) -> Iterator[Served]:
-    """Run a container with these options for the length of a `with` block."""
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = forked("serve", *options, stdout=output, stderr=output)
-    try:
-        within(READY_TIMEOUT_S, lambda: listens(process, log), "the container listens")
-        yield Served(f"amqp://127.0.0.1:{port}", process)
-    finally:
-        process.terminate()
-        process.wait(15)
 
 
 def receiver(bus: BlockingConnection, address: str, name: str) -> BlockingReceiver:
@@ -58,7 +41,7 @@ def test_a_routers_file_is_a_configuration(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     file = tmp_path / "qdrouterd.conf"
     file.write_text(ROUTER.replace("PORT", str(port)))
-    with running(tmp_path, port, "--config", str(file)) as container:
+    with serving(tmp_path / "log", f"amqp://127.0.0.1:{port}", "--config", str(file)) as container:
         assert container.status()["container"]["name"] == "A"
         bus = BlockingConnection(container.url, timeout=10)
         group = [receiver(bus, "unicast.nova.compute", name) for name in "ab"]
@@ -78,7 +61,7 @@ def test_the_options_of_a_broker_make_queues_and_topics(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     options = ["--listen", f"127.0.0.1:{port}", "--queue-patterns", "exclusive"]
     options += ["--queue-patterns", "unicast", "--topic-patterns", "broadcast"]
-    with running(tmp_path, port, *options) as container:
+    with serving(tmp_path / "log", f"amqp://127.0.0.1:{port}", *options) as container:
         bus = BlockingConnection(container.url, timeout=10)
         bus.create_sender("unicast.nova.compute").send(Message(body="before anybody asks"))
         assert container.address("unicast.nova.compute")["depth"] == 1
@@ -116,7 +99,7 @@ def test_the_rest_of_a_routers_file_is_warned_of(tmp_path: Path) -> None:
             line.partition(f"{file}:")[2].partition(": ")[0] for line in lines if "WARNING" in line
         ]
 
-    with running(tmp_path, port, "--config", str(file)) as container:
+    with serving(tmp_path / "log", f"amqp://127.0.0.1:{port}", "--config", str(file)) as container:
         # A thread of its own writes the log, beside the line that says where it listens.
         within(READY_TIMEOUT_S, lambda: len(warned()) == 4, "it warns of four lines")
         assert warned() == ["4", "8", "10", "11"]

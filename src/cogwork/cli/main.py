@@ -34,6 +34,7 @@ Where a text says how a URL is written, nothing is to be hidden.
 
 COMMANDS = {
     "serve": Entry("cogwork.cli.commands.serve", "Run a container."),
+    "init": Entry("cogwork.cli.commands.init", "Write a configuration with comments."),
     "up": Entry("cogwork.cli.commands.up", "Run a cluster of linked containers on this machine."),
     "send": Entry("cogwork.cli.commands.send", "Send messages to an address."),
     "receive": Entry(

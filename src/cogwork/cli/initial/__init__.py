@@ -1,0 +1,1 @@
+"""What `cogwork init` writes: configurations with comments, passwords, a private authority."""
