@@ -82,6 +82,8 @@ class Wal:
         on_pressure: Called with a group that holds an old file while the log is too long. The
             group appends anew what it needs, and calls `low_water`.
         durable_lsn: Every record whose LSN is below it is on the disk.
+        held_number: The number of the oldest file that is kept although no group may need it, as
+            it is being copied; None while nothing is.
         is_low: Whether the present file is the last one that there is space for.
     """
 
@@ -140,6 +142,7 @@ class Wal:
         self._flush_count = 0
         self._is_filled = False
         self.durable_lsn = 0
+        self.held_number: int | None = None
         self._last_record_end = 0
         self._mark = Mark(0, 1)
         self._asked_for = (0, 0)
@@ -224,8 +227,9 @@ class Wal:
 
     @property
     def oldest_number(self) -> int:
-        """The number of the oldest file that a group needs."""
-        return self._pins.oldest_number(self._number)
+        """The number of the oldest file that is needed."""
+        oldest, held = self._pins.oldest_number(self._number), self.held_number
+        return oldest if held is None else min(oldest, held)
 
     @property
     def waiting_bytes(self) -> int:

@@ -212,6 +212,29 @@ def test_a_log_that_goes_round_needs_no_space(tmp_path: Path) -> None:
     log.close()
 
 
+def test_files_that_are_held_stay_as_they_are_until_they_are_let_go(tmp_path: Path) -> None:
+    log = Log(tmp_path, file_bytes=SMALL)
+    log.put(b"copied")
+    log.wal.held_number = log.wal.oldest_number
+    first = tmp_path / "0000000001.wal"
+    before = first.read_bytes()[:SMALL]
+    for turn in range(60):
+        log.wal.low_water(1, log.put(bytes([turn]) * 1000)[0])
+        log.wal.tick(float(turn))
+        log.queue.finish()
+    copied = before.rstrip(b"\0")
+    assert first.read_bytes()[: len(copied)] == copied
+    assert len(list(tmp_path.glob("*.wal"))) > 3
+    log.wal.held_number = None
+    for turn in range(3):
+        log.put(b"more")
+        log.wal.tick(100.0 + turn)
+        log.queue.finish()
+    # The present one, the next one, and one that is spare.
+    assert len(list(tmp_path.glob("*.wal"))) <= 3
+    log.close()
+
+
 def test_a_group_that_holds_old_files_is_asked_to_write_anew(tmp_path: Path) -> None:
     log = Log(tmp_path, file_bytes=SMALL, files_max=4)
     asked: list[int] = []
