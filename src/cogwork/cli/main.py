@@ -87,6 +87,10 @@ COMMANDS = {
         "cogwork.cli.commands.cluster",
         "Show and recover a cluster, and change its members.",
     ),
+    "backup": Entry(
+        "cogwork.cli.commands.backup", "Back up a running container, and verify backups."
+    ),
+    "restore": Entry("cogwork.cli.commands.restore", "Make a data directory of a backup."),
     "metrics": Entry(
         "cogwork.cli.commands.metrics", "Serve metrics for Prometheus, and health checks."
     ),

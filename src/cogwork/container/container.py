@@ -21,6 +21,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import UInt
 from cogwork.config.exposure import clear_passwords
 from cogwork.container.amqp091.peers import BasicPeers
+from cogwork.container.backup.source import BackupSource
 from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.queue_replicas import QueueReplicas
@@ -116,6 +117,7 @@ class Container:
         mesh: The other containers.
         cluster_settings: Its users, limits and more, those of the cluster among them.
         replication: Its replicas, and what it knows of the cluster.
+        backups: The backup of its data directory that is under way.
         gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
         on_leave: Called when it has left, or has failed, to stop it.
@@ -181,6 +183,7 @@ class Container:
         self._virtual_hosts.take(plans_of(configuration))
         self.mesh = self._make_mesh(configuration)
         self.replication = Replication(self)
+        self.backups = BackupSource(self.id, self.replication)
         self.cluster_settings = ClusterSettings(
             self.replication, lambda: self.configuration, self._take_declared
         )
@@ -520,6 +523,7 @@ class Container:
         await self._virtual_hosts.close_streams()
         self._check_threads.close()
         await self.engines.close()
+        self.backups.close()
         await self.replication.close()
         self._effects.close()
         self._exchange_file.close()

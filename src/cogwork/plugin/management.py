@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cogwork.plugin.mesh import MeshView
 
 __all__ = (
+    "BACKUP",
     "CONSUMER",
     "LIMIT",
     "LINK",
@@ -33,6 +34,7 @@ __all__ = (
     "Collection",
     "ContainerView",
     "ExchangeOptions",
+    "ManagedBackups",
     "ManagedExchanges",
     "ManagedQueue",
     "ManagedStream",
@@ -61,6 +63,8 @@ BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, NOT_IMPLEME
 )
 """Status codes of replies: those of HTTP, as AMQP Management has them."""
 
+
+BACKUP = "org.cogwork.backup"
 
 CONSUMER = "org.cogwork.consumer"
 """A consumer that tells where it is, where `link` is one that the container sees."""
@@ -182,6 +186,39 @@ class ManagedExchanges(Protocol):
         self, source: str, destination: str, key: str, arguments: Mapping[str, object]
     ) -> bool | Awaitable[bool]:
         """Remove a binding; return whether it was there."""
+
+
+class ManagedBackups(Protocol):
+    """Backups of the data directory, as management sees them; one at a time is under way."""
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the backup that is under way, if there is one."""
+
+    async def begin(self) -> Row:
+        """Keep the data directory as it is now; return what there is to know of it.
+
+        Raises:
+            ValueError: There is none, or another backup is under way.
+            OSError: Its files cannot be linked.
+        """
+
+    def files(self, name: str, index: int, count: int) -> list[list[object]]:
+        """Return some files: path, octets to copy, length, and the time of the last change.
+
+        Raises:
+            ValueError: There is no such backup.
+        """
+
+    async def read(self, name: str, number: int, offset: int, size_bytes: int) -> bytes:
+        """Return a part of a file.
+
+        Raises:
+            ValueError: There is no such backup or file.
+            OSError: It cannot be read.
+        """
+
+    def end(self, name: str) -> bool:
+        """Let a backup go; return whether there was one."""
 
 
 class Collection(Protocol):
@@ -313,6 +350,10 @@ class ContainerView(Protocol):
     @property
     def exchanges(self) -> ManagedExchanges:
         """The exchanges, and what can be done to them."""
+
+    @property
+    def backups(self) -> ManagedBackups:
+        """The backup of the data directory that is under way, and what can be done to it."""
 
     def requester(self, source: Terminus | None) -> Requester | None:
         """Find whose request came from `source`; None where its link has gone."""

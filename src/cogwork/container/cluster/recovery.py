@@ -22,7 +22,8 @@ from cogwork.config.errors import DataDirectoryError
 from cogwork.container.cluster.cluster import GROUP
 from cogwork.container.cluster.identity import Kept, read_kept, write_kept
 from cogwork.container.cluster.raft import FIRST_GROUP, QUEUES
-from cogwork.container.journals.records import CHANGES
+from cogwork.container.journals.records import CHANGES, END, GONE
+from cogwork.container.journals.records import FIRST_GROUP as FIRST_QUEUE
 from cogwork.dataplane.disk import Disk
 from cogwork.dataplane.queue.journal import recovered_entry
 from cogwork.log.directory import Directory
@@ -39,8 +40,10 @@ from cogwork.replication.journal import Journal
 from cogwork.replication.offline import KeptReplica, container_of, kept_replicas
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from cogwork.log.record import Record
     from cogwork.raft.storage import Storage
 
 __all__ = ("Recovered", "recover")
@@ -60,12 +63,14 @@ class Recovered(NamedTuple):
     problems: list[str]
 
 
-def recover(data_dir: Path, only: str) -> Recovered:
+def recover(data_dir: Path, only: str, *, has_own_queues: bool = False) -> Recovered:
     """Make a new cluster of one container; what it has stays.
 
     Args:
         data_dir: Its data directory; no process uses it.
         only: The container's id.
+        has_own_queues: Whether items of queues on its own disk may have been settled since, too:
+            the directory is an older copy.
 
     Raises:
         DataDirectoryError: It is another container's, or has nothing of a cluster.
@@ -79,9 +84,12 @@ def recover(data_dir: Path, only: str) -> Recovered:
     try:
         wal = Wal(Directory(data_dir / "wal"), queue, only)
         try:
-            for _ in wal.recover():
-                pass
+            queues = _own_queues(wal.recover())
             made = _append_all(data_dir, only, wal, cluster)
+            if has_own_queues:
+                for group in queues:
+                    wal.append(group, CHANGES, 0, 0, recovered_entry(_now_ms()))
+                wal.flush()
         finally:
             wal.close()
     finally:
@@ -93,6 +101,19 @@ def recover(data_dir: Path, only: str) -> Recovered:
     kept.founders, kept.is_recovered, kept.primaries = {only: kept.token}, True, None
     write_kept(data_dir, kept)
     return made
+
+
+def _own_queues(records: Iterable[Record]) -> list[int]:
+    """Read a log; return the groups of the queues on the container's own disk."""
+    ended: dict[int, int] = {}
+    for record in records:
+        if record.group >= FIRST_QUEUE and record.kind in (END, GONE):
+            ended[record.group] = record.kind
+    return [group for group, kind in ended.items() if kind == END]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _append_all(data_dir: Path, only: str, wal: Wal, cluster: str) -> Recovered:
@@ -112,7 +133,7 @@ def _append_all(data_dir: Path, only: str, wal: Wal, cluster: str) -> Recovered:
         if group == GROUP:
             records = [encode(Recover(cluster, only, held, present))]
         elif replica.declared.stream.startswith(QUEUES):
-            records = [bytes((CHANGES,)) + recovered_entry(time.time_ns() // 1_000_000)]
+            records = [bytes((CHANGES,)) + recovered_entry(_now_ms())]
         _append(Journal(wal, group), replica, only, [Batch.of([each]) for each in records])
         if group != GROUP:
             streams[replica.declared.stream] = replica.next_offset
@@ -127,7 +148,7 @@ def _append(journal: Journal, replica: KeptReplica, only: str, records: list[Bat
     last = recovered.entries[-1] if recovered.entries else recovered.snapshot
     floor = replica.declared.floor[0]
     term = max(recovered.hard_state.term, last.term, floor) + 1
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = _now_ms()
     commands = [encode_command(Fence())]
     commands += [encode_command(Append(each, None, now_ms)) for each in records]
     membership = Membership((only,)).to_bytes()

@@ -3,6 +3,7 @@
 DIR/wal/            the write-ahead log, one for everything
 DIR/streams/GROUP/  what a replica of a stream keeps beside it
 DIR/sent            what queues have sent ahead of the log
+DIR/backup/         hard links to what is being copied (`container.backup.source`)
 DIR/exchanges       durable exchanges and bindings (`container.vhost.kept_exchanges`)
 """
 
@@ -40,6 +41,7 @@ class Storage:
     """Owned by the container; there is one where there is a data directory.
 
     Attributes:
+        path: Where it is.
         aside: The way to the disk for what is large and nobody waits for: a thread of its own, so
             that no append waits for it.
         wal: The write-ahead log.
@@ -60,13 +62,14 @@ class Storage:
             LogError: Another process uses it, it is another container's, or it is damaged.
             OSError: It cannot be made.
         """
-        self._path = Path(data_dir)
+        self.path = Path(data_dir)
         self._demand_log()
-        self.was_empty = not self.groups() and not any((self._path / "wal").glob("*.wal"))
+        shutil.rmtree(self.path / "backup", ignore_errors=True)  # of a life that ended meanwhile
+        self.was_empty = not self.groups() and not any((self.path / "wal").glob("*.wal"))
         self._queue = DiskQueue(Disk())
         self.aside = DiskQueue(Disk())
         try:
-            folder = Directory(self._path / "wal")
+            folder = Directory(self.path / "wal")
             self.wal = Wal(folder, self._queue, container_id, aside=self.aside)
         except BaseException:
             self._close_queues()
@@ -86,7 +89,7 @@ class Storage:
         Raises:
             FileMissing: There are some, and no file of the log.
         """
-        folder = self._path / "wal"
+        folder = self.path / "wal"
         if self.groups() and not any(folder.glob("*.wal")):
             raise FileMissing(str(folder))
 
@@ -101,12 +104,12 @@ class Storage:
             for record in self.wal.recover():
                 take(record)
         except DiskFull as error:
-            raise DiskTooSmall(str(self._path), self.free_bytes, LEAST_BYTES) from error
+            raise DiskTooSmall(str(self.path), self.free_bytes, LEAST_BYTES) from error
 
     @property
     def free_bytes(self) -> int:
         """How much is free where the directory is."""
-        return shutil.disk_usage(self._path).free
+        return shutil.disk_usage(self.path).free
 
     def start(self) -> None:
         """Have the event loop hear of the disk."""
@@ -121,18 +124,18 @@ class Storage:
     def sent_file(self) -> SentFile | None:
         """Open the file of what queues have sent ahead of the log; None where none can be made."""
         try:
-            return SentFile(self._path)
+            return SentFile(self.path)
         except OSError as error:
             log.warning("durable queues wait for the disk on each delivery: %s", error)
             return None
 
     def directory_of(self, group: int) -> Directory:
         """Open the directory of a replica; make it where it is not there."""
-        return Directory(self._path / "streams" / str(group))
+        return Directory(self.path / "streams" / str(group))
 
     def groups(self) -> list[int]:
         """List the groups that have a directory."""
-        path = self._path / "streams"
+        path = self.path / "streams"
         names = [each.name for each in path.iterdir()] if path.is_dir() else []
         return [int(name) for name in names if name.isdecimal()]
 

@@ -20,7 +20,7 @@ from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.management import rows
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
-from cogwork.plugin.management import LIMIT, LINK, MESH, PERMISSION, USER, VHOST
+from cogwork.plugin.management import BACKUP, LIMIT, LINK, MESH, PERMISSION, USER, VHOST
 from cogwork.router.exchanges.addresses import name_in
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
     """
     mesh = mesh_view.View(container)
     of_mesh: dict[str, Collection] = {
+        BACKUP: _rows_of(rows.BACKUP, partial(_backups, container)),
         LINK: links_of(mesh),
         MESH: mesh_of(mesh, container.id),
         USER: _settings(rows.USER, container, ClusterSettings.users),
@@ -112,14 +113,20 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
     }
 
 
+def _backups(container: Container) -> Iterator[Row]:
+    return container.backups.rows()
+
+
 def _settings(
     attributes: tuple[str, ...],
     container: Container,
     members_of: Callable[[ClusterSettings], Iterator[Row]],
 ) -> Entities[Row]:
-    def members() -> Iterator[Row]:
-        return members_of(container.cluster_settings)
+    return _rows_of(attributes, lambda: members_of(container.cluster_settings))
 
+
+def _rows_of(attributes: tuple[str, ...], members: Callable[[], Iterator[Row]]) -> Entities[Row]:
+    """Make a collection whose members are rows already."""
     return Entities(
         attributes,
         members,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ADDRESS",
+    "BACKUP",
     "CONNECTION",
     "CONTAINER",
     "LIMIT",
@@ -142,6 +143,7 @@ BINDING = ("name", "vhost", "source", "destination", "key", "arguments")
 USER = ("name", "origin", "login", "groups", "mesh", "problem")
 PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "deny")
 VHOST = ("name", "origin", "connections", "addresses")
+BACKUP = ("name", "files", "size_bytes", "age_s")
 LIMIT = ("name", "origin", "value", "configured", "most", "holder")
 
 _DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.terminus import Terminus
     from cogwork.plugin.management import (
         Collection,
+        ManagedBackups,
         ManagedQueue,
         ManagedStream,
         OnOutcome,
@@ -93,6 +94,11 @@ class View:
             **collections_of(container, vhost),
             CONSUMER: self._reported.rows,
         }
+
+    @property
+    def backups(self) -> ManagedBackups:
+        """The backup of the data directory that is under way, and what can be done to it."""
+        return self._container.backups
 
     def requester(self, source: Terminus | None) -> ClientRequester | None:
         """Find whose request came by a link; None where the link has gone."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.nodes.management.backups import Backups
 from cogwork.nodes.management.consumers import Consumers
 from cogwork.nodes.management.exchanges import Exchanges
 from cogwork.nodes.management.links import Links
@@ -20,6 +21,7 @@ from cogwork.nodes.management.settings import SettingOperations
 from cogwork.nodes.management.streams import Streams
 from cogwork.nodes.management.waiting import NOT_KNOWN_YET, UNAVAILABLE
 from cogwork.plugin.management import (
+    BACKUP,
     BAD_REQUEST,
     CONSUMER,
     LIMIT,
@@ -241,10 +243,18 @@ def _of_operator(
 ) -> dict[str, dict[str, Handler]]:
     """List the operations on what is the whole container's, or the cluster's."""
     links, settings = Links(container), SettingOperations(container)
+    backups = Backups(container)
     create: dict[str, Handler] = {"CREATE": settings.create}
     update: dict[str, Handler] = {"UPDATE": settings.update}
     delete: dict[str, Handler] = {"DELETE": settings.delete}
     return {
+        BACKUP: {
+            **look,
+            "CREATE": backups.create,
+            "FILES": backups.files,
+            "CONTENT": backups.content,
+            "DELETE": backups.delete,
+        },
         LINK: {**look, "CREATE": links.create, "DELETE": links.delete},
         USER: {**look, **create, **update, **delete},
         PERMISSION: {**look, **create, **update, **delete},

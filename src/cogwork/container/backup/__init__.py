@@ -1,0 +1,1 @@
+"""Backups of a data directory that is in use, and what is restored from them."""
