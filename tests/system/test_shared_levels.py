@@ -21,6 +21,7 @@ from .test_shared_topology import (
     cluster,
     head_of,
     is_ready,
+    lacks_queue,
     next_of,
     there,
 )
@@ -180,16 +181,13 @@ def test_what_is_not_durable_goes_with_a_container_that_leaves(tmp_path: Path) -
             channel.exchange_declare("kept", "direct", durable=True)
         assert there(members["a"], "lost") == BOTH
         command("leave", members["s"].url)
+        assert members["s"].process is not None
+        assert members["s"].process.wait(READY_TIMEOUT_S) == 0
         for name in "abc":
             is_gone = partial(lacks_exchange, members[name], "lost")
             within(READY_TIMEOUT_S, is_gone, f"it goes at {name}")
             assert lacks_queue(members[name], "lost")
             assert "exchange" in there(members[name], "kept")
-
-
-def lacks_queue(member: Member, name: str) -> bool:
-    rows = member.served.run("queue", "list", member.url, "--json")
-    return f"queue/{name}" not in rows
 
 
 def declare_and_lose(channel: BlockingChannel, member: Member) -> None:

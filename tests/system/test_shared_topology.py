@@ -148,6 +148,20 @@ def test_an_exchange_goes_with_its_last_binding_everywhere(members: dict[str, Me
     assert "exchange" not in there(members["s"], "passing")
 
 
+@pytest.mark.parametrize("arguments", [{}, {"x-cogwork-home": "b"}], ids=["replicated", "homed"])
+def test_a_queue_goes_everywhere_with_its_last_consumer_be_that_at_its_owner_or_not(
+    members: dict[str, Member], arguments: dict[str, str]
+) -> None:
+    for at in IDS:
+        with basic_channel(members["a"].served) as channel:
+            channel.queue_declare("left", durable=True, auto_delete=True, arguments=arguments)
+        with basic_channel(members[at].served) as channel:
+            channel.basic_consume("left", lambda *_: None)
+        for member in members.values():
+            is_gone = partial(lacks_queue, member, "left")
+            within(READY_TIMEOUT_S, is_gone, f"it goes at {member.id} with its consumer at {at}")
+
+
 def test_a_queue_is_replicated_or_has_a_home_as_its_arguments_say(
     members: dict[str, Member],
 ) -> None:
@@ -211,6 +225,11 @@ def test_a_container_that_comes_late_or_again_has_all_of_it(tmp_path: Path) -> N
             assert there(members[name], "kept") == BOTH
         digests = {facts(each)["digest"] for each in members.values()}
         assert len(digests) == 1
+
+
+def lacks_queue(member: Member, name: str) -> bool:
+    rows = member.served.run("queue", "list", member.url, "--json")
+    return f"queue/{name}" not in rows
 
 
 def is_nowhere(member: Member, name: str) -> bool:

@@ -111,7 +111,7 @@ class Consumer:
             reach.queue_federation.leave_consumer(self._subscription)
         self.queue.leave(self)
         if self.queue.is_abandoned:
-            self.channel.queues.delete(self.queue)
+            self.channel.queues.end(self.queue)
 
     def detach(self, _error: AmqpError | None = None) -> None:
         """End it from this side: its queue goes, or may not be taken from any more."""

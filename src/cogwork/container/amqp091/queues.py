@@ -295,7 +295,7 @@ class BasicQueues:
         self._known: dict[str, DeclaredQueue] = {}
         self._mortal: dict[str, DeclaredQueue] = {}
         self._has_looked = False
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._ending: dict[str, asyncio.Task[None]] = {}
 
     def standing_at(self, address: str) -> DeclaredQueue | None:
         """Return a queue for the consumers of other containers; None where there is none."""
@@ -554,32 +554,35 @@ class BasicQueues:
             if self._known.get(name) is not queue or self.find(name) is not queue:
                 del self._mortal[name]
             elif queue.is_abandoned or queue.is_expired(now_s):
-                self._end(queue)
-            elif queue.is_left and name not in self._asking:
-                task = asyncio.get_running_loop().create_task(self._end_elsewhere(queue))
-                self._asking[name] = task
+                self.end(queue)
+            elif queue.is_left:
+                self._end_for_all(queue)
 
-    def _end(self, queue: DeclaredQueue) -> None:
-        """Give up a queue that goes by itself; one of the cluster goes where its messages are."""
-        topology = self._vhost.topology
-        if queue.shared is None or topology is None:
+    def end(self, queue: DeclaredQueue) -> None:
+        """Give up a queue that goes by itself: one that the cluster has goes everywhere."""
+        if queue.shared is None:
             self.delete(queue)
-        elif self._has_messages(queue.shared, queue.node):
-            queue.had_consumers = False  # once is enough
-            queue.use()
-            topology.delete_queue_later(queue.name)
+        else:
+            self._end_for_all(queue)
 
-    async def _end_elsewhere(self, queue: DeclaredQueue) -> None:
-        """Delete a queue of the cluster whose last consumer was here, if its owner has no other."""
+    def _end_for_all(self, queue: DeclaredQueue) -> None:
+        """Have the cluster delete a queue; where it does not, the next tick tries again."""
+        if queue.name not in self._ending:
+            task = asyncio.get_running_loop().create_task(self._delete_for_all(queue))
+            self._ending[queue.name] = task
+
+    async def _delete_for_all(self, queue: DeclaredQueue) -> None:
+        """Delete a queue of the cluster, unless its last consumer was here and others are not."""
         topology = self._vhost.topology
         try:
-            counts = await self.counts(queue)
-            if topology is not None and queue.is_left and not counts.consumers:
+            is_left = queue.is_left and not (await self.counts(queue)).consumers
+            has_ended = queue.is_abandoned or queue.is_expired(time.monotonic())
+            if topology is not None and (has_ended or (is_left and queue.is_left)):
                 await topology.delete_queue(queue.name)
         except (ProtocolError, CogworkError) as error:
             log.debug("%s stays for now: %s", self.place(queue.name), error)
         finally:
-            self._asking.pop(queue.name, None)
+            del self._ending[queue.name]
 
     def _has_messages(self, shared: SharedQueue, node: Storing) -> bool:
         """Return whether the messages of a queue of the cluster are here."""

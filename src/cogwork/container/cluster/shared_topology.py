@@ -223,12 +223,6 @@ class SharedTopology:
         if vhost.topology is not None:
             await vhost.topology.delete_unused(name)
 
-    def delete_queue_later(self, queue: SharedQueue) -> None:
-        """Delete a queue that has expired, or lost its last consumer."""
-        found = self._vhosts.get(queue.vhost)
-        if found is not None and found.topology is not None:
-            self._spawn(found.topology.delete_queue(queue.name))
-
     def _spawn(self, work: Coroutine[object, object, object]) -> None:
         task = asyncio.get_running_loop().create_task(_logged(work))
         self._tasks.add(task)

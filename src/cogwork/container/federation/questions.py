@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.performatives import Role
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.amqp.types import Symbol
-    from cogwork.container.federation.remote_consumer import Standing
+    from cogwork.container.federation.remote_consumer import Standing, Standings
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.plugin.node import Node
 
-__all__ = ("COUNTS", "GIVE_UP", "PURGE", "OwnerAway", "Questions", "answer")
+__all__ = ("COUNTS", "GIVE_UP", "PURGE", "OwnerAway", "Questions", "answer", "standing_of")
 
 COUNTS: Final = "counts"
 PURGE: Final = "purge"
@@ -62,6 +62,25 @@ class OwnerAway(CogworkError):
         self.owner = owner
         who = f"container {owner}, which owns it, does" if owner else "nobody owns it: replicas do"
         super().__init__(f"queue {address!r:.200} cannot be asked: {who} not answer")
+
+
+class Place(Protocol):
+    """A virtual host, as far as questions need it.
+
+    Attributes:
+        name: Its name.
+        standings: Its queues as AMQP 0-9-1 knows their consumers; None while nobody does.
+    """
+
+    name: str
+    standings: Standings | None
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Its nodes."""
+
+    def remove_node(self, key: str) -> None:
+        """Give up a node."""
 
 
 class _NotKnown(Exception):
@@ -97,8 +116,7 @@ class Questions:
     def __init__(
         self,
         own: str,
-        vhost: str,
-        nodes: Mapping[str, Node],
+        vhost: Place,
         *,
         session_to: Callable[[str], SessionEndpoint | None],
         is_reachable: Callable[[str], bool],
@@ -107,20 +125,18 @@ class Questions:
 
         Args:
             own: This container's id.
-            vhost: The virtual host's name.
-            nodes: Its queues among them.
+            vhost: Has the queues.
             session_to: Returns the tunnel to a container, if there is a way.
             is_reachable: Returns whether there is a way to a container.
         """
         self._own = own
         self._vhost = vhost
-        self._nodes = nodes
         self._session_to = session_to
         self._is_reachable = is_reachable
         self._count = 0
 
     async def ask(self, address: str, question: str, **details: int) -> Mapping[str, int]:
-        """Ask the owner of a queue, which is another container.
+        """Ask the owner of a queue, which is another container, or this one since a moment ago.
 
         Args:
             address: The queue.
@@ -135,11 +151,15 @@ class Questions:
         """
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
+        asked: dict[str, object] = {"ask": question, **details}
         while True:
             owner, is_home = self._owner_of(address)
+            node = self._vhost.nodes.get(address)
+            if owner == self._own and isinstance(node, Replicated):
+                return _answer(self._vhost, node, asked)
             if owner and self._is_reachable(owner):
                 try:
-                    return await self._ask(owner, address, {"ask": question, **details})
+                    return await self._ask(owner, address, asked)
                 except _NotKnown:  # its turn to apply the declaration has not come, or it is gone
                     pass
             if loop.time() - begun_s > (HOME_TIMEOUT_S if is_home else ELECTION_TIMEOUT_S):
@@ -148,7 +168,7 @@ class Questions:
 
     def _owner_of(self, address: str) -> tuple[str, bool]:
         """Return who owns a queue, empty for nobody, and whether it always will."""
-        replica = replica_of(self._nodes.get(address))
+        replica = replica_of(self._vhost.nodes.get(address))
         if replica is None:
             raise OwnerAway(address, "")
         return replica.owner or "", replica.home is not None
@@ -160,13 +180,13 @@ class Questions:
         if session is None:
             raise _NotKnown
         self._count += 1
-        name = f"{self._own}/{self._vhost}/question/{self._count}"
+        name = f"{self._own}/{self._vhost.name}/question/{self._count}"
         link = session.open_link(name, Role.RECEIVER)
         asked = _Asked(asyncio.get_running_loop().create_future())
         link.context = asked
         link.carry(IncomingLink(session.end, link.handle))
-        properties: dict[Symbol, object] = {VHOST: self._vhost, QUESTION: question}
-        replica = replica_of(self._nodes.get(address))
+        properties: dict[Symbol, object] = {VHOST: self._vhost.name, QUESTION: question}
+        replica = replica_of(self._vhost.nodes.get(address))
         if replica is not None:
             properties[OWNED if replica.home is None else HOMED] = True
         link.attach(source=Source(address=address), target=Target(), properties=properties)
@@ -188,21 +208,19 @@ def _give_up(asked: _Asked, link: Link) -> None:
 # -- the owner's side
 
 
-def answer(
-    node: Node,
-    link: Link,
-    attach: Attach,
-    remove: Callable[[str], None],
-    standing: Standing | None,
-) -> None:
+def standing_of(vhost: Place, address: str) -> Standing | None:
+    """Return a queue as AMQP 0-9-1 knows its consumers."""
+    return None if vhost.standings is None else vhost.standings.standing_at(address)
+
+
+def answer(vhost: Place, node: Node, link: Link, attach: Attach) -> None:
     """Do what another container asks of a queue here, and say what came of it once it is durable.
 
     Args:
+        vhost: Has the queue.
         node: The queue, which this container owns.
         link: The question's.
         attach: How it was asked.
-        remove: Removes a node by its address.
-        standing: The queue as AMQP 0-9-1 knows its consumers.
 
     Raises:
         Refused: There is no such question.
@@ -210,7 +228,7 @@ def answer(
     question = (attach.properties or {}).get(QUESTION)
     if not isinstance(question, dict) or not isinstance(node, Replicated):
         raise Refused("a question that is none", Condition.INVALID_FIELD)
-    link.put_off(partial(_tell, link, _answer(node, question, remove, standing)))
+    link.put_off(partial(_tell, link, _answer(vhost, node, question)))
     node.when_durable(lambda is_durable: _end(link, is_durable=is_durable))
 
 
@@ -227,12 +245,8 @@ def _tell(link: Link, said: Mapping[str, int]) -> None:
     link.attach(source=Source(), target=Target(), properties={ANSWER: dict(said)})
 
 
-def _answer(
-    node: Replicated,
-    question: Mapping[object, object],
-    remove: Callable[[str], None],
-    standing: Standing | None,
-) -> Mapping[str, int]:
+def _answer(vhost: Place, node: Replicated, question: Mapping[str, object]) -> Mapping[str, int]:
+    standing = standing_of(vhost, node.address)
     kind, counts = question.get("ask"), node.store.counts()
     said = {"ready": counts["ready"], "consumers": counts["consumers"], "is-done": 1}
     if standing is not None:  # it knows those that wait for their turn, too
@@ -248,7 +262,7 @@ def _answer(
         else:
             node.end_links()
             node.delete()
-            remove(node.address)
+            vhost.remove_node(node.address)
     elif kind != COUNTS:
         raise Refused(f"no question {kind!r:.80}", Condition.NOT_IMPLEMENTED)
     return said

@@ -121,8 +121,7 @@ class Reach:
         )
         self.questions = Questions(
             mesh.id,
-            vhost.name,
-            vhost.nodes,
+            vhost,
             session_to=mesh.tunnels.to,
             is_reachable=self._is_reachable,
         )

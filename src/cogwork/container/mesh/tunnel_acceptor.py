@@ -16,7 +16,7 @@ from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.connections.node_shares import FROM_AFAR
 from cogwork.container.federation.move_intake import MoveIntake
-from cogwork.container.federation.questions import answer
+from cogwork.container.federation.questions import answer, standing_of
 from cogwork.container.federation.remote_consumer import RemoteConsumer
 from cogwork.container.mesh.names import (
     CONSUMER,
@@ -43,7 +43,6 @@ from cogwork.plugin.node_kinds import provides
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cogwork.container.federation.remote_consumer import Standing
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
@@ -235,7 +234,7 @@ class TunnelAcceptor:
         if replica is not None and replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         if QUESTION in (attach.properties or {}):
-            answer(node, link, attach, vhost.remove_node, _standing(vhost, name))
+            answer(vhost, node, link, attach)
             return
         filters = read_filters(source.filter, size_bytes_max=attach.max_message_size)
         held = attach.unsettled or {}
@@ -259,7 +258,7 @@ class TunnelAcceptor:
             end.priority = int(claim.get("priority", 0))
             consumer.is_exclusive = bool(claim.get("exclusive"))
             consumer.is_fetching = bool(claim.get("fetch"))
-            consumer.standing = _standing(vhost, name)
+            consumer.standing = standing_of(vhost, name)
         consumer.begin()
         link.context = consumer
         link.carry(end)
@@ -270,8 +269,3 @@ class TunnelAcceptor:
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled=subscription.known if held else None,
         )
-
-
-def _standing(vhost: VirtualHost, address: str) -> Standing | None:
-    """Return a queue as AMQP 0-9-1 knows its consumers."""
-    return None if vhost.standings is None else vhost.standings.standing_at(address)

@@ -77,9 +77,6 @@ class ClusterTopology(Protocol):
     def owner(self, home: str) -> Owner | None:
         """Return the present incarnation of a container; None where it is not known."""
 
-    def delete_queue_later(self, queue: SharedQueue) -> None:
-        """Delete a queue that has expired, or lost its last consumer."""
-
 
 class VhostTopology:
     """What the cluster has of one virtual host."""
@@ -305,12 +302,6 @@ class VhostTopology:
         for source in dict.fromkeys(source for source, _ in bound):
             await self.delete_unused(source)
         return is_deleted
-
-    def delete_queue_later(self, name: str) -> None:
-        """Delete a queue that has expired, or lost its last consumer."""
-        there = self.queue(name)
-        if there is not None:
-            self._cluster.delete_queue_later(there)
 
 
 def exchange_of(entry: SharedExchange) -> DeclaredExchange:
