@@ -94,6 +94,9 @@ COMMANDS = {
     "metrics": Entry(
         "cogwork.cli.commands.metrics", "Serve metrics for Prometheus, and health checks."
     ),
+    "doctor": Entry(
+        "cogwork.cli.commands.doctor", "Check containers and a configuration, and advise."
+    ),
     "log": Entry("cogwork.cli.commands.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.commands.bench", "Measure the broker at URL."),
     "engine": Entry("cogwork.cli.commands.engine", "List the stream engines."),

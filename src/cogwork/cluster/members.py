@@ -19,6 +19,9 @@ __all__ = ("Member", "MemberFacts", "State", "root_of", "spid_of", "warnings_of"
 PRIMARIES_MIN = 3
 """A cluster with fewer primaries does not survive the loss of one."""
 
+CLOCK_OFFSET_MAX_S = 1.0
+"""Clocks of machines that follow NTP differ by milliseconds; asking takes half of this at most."""
+
 State = Literal["active", "ready", "connected", "gone"]
 """`active`: has all declarations; `ready`: answers, and is still reading them; `connected`: is
 linked, and does not answer; `gone`: cannot be reached."""
@@ -35,6 +38,7 @@ class MemberFacts(msgspec.Struct, frozen=True, array_like=True):
         is_current: Whether it has had all of them once.
         root: Who leads the cluster, as far as it knows; empty for nobody.
         term: In which it follows that one; 0 where it has no vote.
+        time_ms: Its clock, in milliseconds since 1970 (UTC); 0 from versions that do not tell it.
     """
 
     incarnation: int
@@ -44,6 +48,7 @@ class MemberFacts(msgspec.Struct, frozen=True, array_like=True):
     is_current: bool
     root: str
     term: int
+    time_ms: int = 0
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -55,6 +60,7 @@ class Member(msgspec.Struct, frozen=True):
         state: How far its peer link and its copy of the declarations have come.
         gone_s: For how many seconds it has been gone; None if it is not.
         facts: What it says of itself; None if it does not answer.
+        clock_offset_s: How far its clock is ahead of that of the one who asks; None if not known.
     """
 
     id: str
@@ -62,6 +68,7 @@ class Member(msgspec.Struct, frozen=True):
     state: State
     gone_s: float | None = None
     facts: MemberFacts | None = None
+    clock_offset_s: float | None = None
 
 
 def spid_of(incarnation: int, container_id: str) -> str:
@@ -83,7 +90,7 @@ def root_of(members: Sequence[Member]) -> str:
 
 def warnings_of(members: Sequence[Member]) -> list[str]:
     """Say what an operator should know of a cluster, most pressing first."""
-    return [*_lost(members), *_too_few(members), *_differing(members)]
+    return [*_lost(members), *_too_few(members), *_differing(members), *_clocks(members)]
 
 
 def _lost(members: Sequence[Member]) -> Iterator[str]:
@@ -126,4 +133,15 @@ def _differing(members: Sequence[Member]) -> Iterator[str]:
             yield (
                 f"the declarations of {', '.join(names)} differ, although all have read {place} "
                 "records: this is a fault of Cogwork, please report it"
+            )
+
+
+def _clocks(members: Sequence[Member]) -> Iterator[str]:
+    for each in members:
+        offset_s = each.clock_offset_s or 0.0
+        if abs(offset_s) > CLOCK_OFFSET_MAX_S:
+            ahead = "ahead of" if offset_s > 0 else "behind"
+            yield (
+                f"the clock of {each.id} is {abs(offset_s):.1f} s {ahead} that of the container "
+                "asked: have NTP set it"
             )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from cogwork.cluster.members import Member, MemberFacts, root_of, spid_of, warnings_of
 
 START_MS = 1_796_006_349_704
@@ -89,3 +91,17 @@ def test_digests_are_compared_at_equal_offsets_alone() -> None:
     assert warnings_of(behind) == []
     (warning,) = warnings_of([active("a"), active("b"), active("c", digest="d2")])
     assert warning.startswith("the declarations of a, b, c differ")
+
+
+def test_clocks_that_differ_are_named() -> None:
+    offsets = {"a": 0.0, "b": 0.9, "c": None, "d": 1.6, "e": -90.0}
+    members = [Member(name, True, "active", None, facts(), each) for name, each in offsets.items()]
+    assert warnings_of(members) == [
+        "the clock of d is 1.6 s ahead of that of the container asked: have NTP set it",
+        "the clock of e is 90.0 s behind that of the container asked: have NTP set it",
+    ]
+
+
+def test_facts_of_older_versions_have_no_clock() -> None:
+    told = msgspec.msgpack.encode([START_MS, "1.0", 17, "d1", True, "a", 3])
+    assert msgspec.msgpack.decode(told, type=MemberFacts).time_ms == 0

@@ -27,7 +27,7 @@ from cogwork.replication.calls import Failed, decode, encode, error_of, failure_
 
 ORDERS = calls.StreamKey("orders", 17)
 
-FACTS = MemberFacts(1_796_006_349_704, "1.0", 17, "d1", True, "a", 3)
+FACTS = MemberFacts(1_796_006_349_704, "1.0", 17, "d1", True, "a", 3, 1_796_006_350_000)
 
 MESSAGES = [
     calls.Proposal(1, ORDERS, [encode_command(Fence()), encode_command(Trim(3))]),

@@ -25,6 +25,7 @@ ADMIN, MESH = "admin", "mesh"
 HEAD = """\
 # The container {id}: one machine of {machines}. Written by `cogwork init`.
 #
+# Check it with    cogwork doctor --config cogwork.toml
 # Start it with    cogwork serve --config cogwork.toml
 #
 # SIGHUP has it read again. All keys are described in docs/configuration.md. Names of files are

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
@@ -684,6 +685,7 @@ class Cluster:
             is_current=self.is_current,
             root=self._service.leader_of(STREAM) or "",
             term=self._service.term_of(STREAM),
+            time_ms=int(time.time() * 1000),
         )
 
     def facts(self) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,8 @@ class RollCall:
 
         Returns:
             `name`, `uuid`, `root`, `term`, `members` (each with `id`, `role`, `is_root`, `state`,
-            `gone_s`, `spid`, `incarnation`, `next`, `digest`, `version`) and `warnings`.
+            `gone_s`, `spid`, `incarnation`, `next`, `digest`, `version`, `clock_offset_s`) and
+            `warnings`.
         """
         members = await self._ask_all()
         root = root_of(members)
@@ -78,8 +80,8 @@ class RollCall:
         names = [*voters, *others]
         answers = await asyncio.gather(*map(self._ask, names))
         return [
-            self._member(name, answer)
-            for name, answer in zip(names, answers, strict=True)
+            self._member(name, answer, offset_s)
+            for name, (answer, offset_s) in zip(names, answers, strict=True)
             if name in voters or self._is_member(name, answer)
         ]
 
@@ -89,18 +91,28 @@ class RollCall:
             return name in self._cluster.declarations.supports
         return answer.uuid == self._uuid()
 
-    async def _ask(self, container: str) -> IdentityIs | None:
+    async def _ask(self, container: str) -> tuple[IdentityIs | None, float | None]:
+        """Return what a container answers, and how far its clock is ahead."""
         ask = partial(GetIdentity, wants_facts=True)
+        asked_s = time.time()
         try:
-            return await self._service.ask(container, ask, IdentityIs, NO_STREAM, ANSWER_TIMEOUT_S)
+            answer = await self._service.ask(
+                container, ask, IdentityIs, NO_STREAM, ANSWER_TIMEOUT_S
+            )
         except ConsensusError:
-            return None
+            return None, None
+        if answer.facts is None or not answer.facts.time_ms:
+            return answer, None
+        # It read its clock somewhere between: in the middle, as far as anybody knows.
+        return answer, answer.facts.time_ms / 1000 - (asked_s + time.time()) / 2
 
-    def _member(self, name: str, answer: IdentityIs | None) -> Member:
+    def _member(self, name: str, answer: IdentityIs | None, offset_s: float | None) -> Member:
         is_primary = name in self._cluster.voters
         facts = None if answer is None else answer.facts
         if facts is not None:
-            return Member(name, is_primary, "active" if facts.is_current else "ready", None, facts)
+            return Member(
+                name, is_primary, "active" if facts.is_current else "ready", None, facts, offset_s
+            )
         if answer is not None or name in self._linked():
             return Member(name, is_primary, "connected")
         since_s = self._gone_since_s().get(name)
@@ -121,4 +133,7 @@ def _row(member: Member, root: str) -> dict[str, object]:
         "next": None if facts is None else facts.next,
         "digest": None if facts is None else facts.digest,
         "version": None if facts is None else facts.version,
+        "clock_offset_s": None
+        if member.clock_offset_s is None
+        else round(member.clock_offset_s, 3),
     }

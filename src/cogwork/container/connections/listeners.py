@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cogwork.io.stream import ByteStream
     from cogwork.io.websocket import WebSocketStream
 
-__all__ = ("Listeners", "mode_of")
+__all__ = ("Listeners", "mode_of", "tls_files")
 
 log = logging.getLogger("cogwork")
 
@@ -127,7 +127,7 @@ class Listeners:
         """
         try:
             for listen in listens:
-                tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
+                tls = ServerTls(tls_files(listen.tls)) if listen.tls is not None else None
                 place = _Open(
                     listen, _mechanisms_of(listen), None, tls, _web_of(listen), _networks_of(listen)
                 )
@@ -207,7 +207,7 @@ class Listeners:
     def _renew(self, place: _Open, listen: Listen) -> None:
         """Take over certificates, which may fail, then mechanisms and origins."""
         if place.tls is not None and listen.tls is not None:
-            place.tls.reload(_files_of(listen.tls))
+            place.tls.reload(tls_files(listen.tls))
         place.listen = structs.replace(
             place.listen,
             tls=listen.tls,
@@ -383,7 +383,8 @@ def _mechanisms_of(listen: Listen) -> tuple[Symbol, ...]:
     return tuple(map(Symbol, listen.mechanisms))
 
 
-def _files_of(tls: Tls) -> TlsFiles:
+def tls_files(tls: Tls) -> TlsFiles:
+    """Return where the certificates of a listener are."""
     return TlsFiles(
         certificate=Path(tls.certificate),
         key=Path(tls.key) if tls.key else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -63,8 +64,9 @@ __all__ = (
 )
 
 CONTAINER = (
-    *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
-    *("resident_bytes", "memory", "is_draining", "endpoints", "vhosts", "connections_accepted"),
+    *("name", "version", "process_id", "incarnation", "since", "now", "uptime_s", "cpu_s"),
+    *("resident_bytes", "memory", "disk", "is_draining", "endpoints", "vhosts"),
+    "connections_accepted",
     *(
         "connections_refused",
         "connections_redirected",
@@ -167,6 +169,7 @@ def container_row(container: Container) -> Row:
         "process_id": os.getpid(),
         "incarnation": container.incarnation,
         "since": iso_time(container.started_at),
+        "now": iso_time(now_s),
         "uptime_s": round(now_s - container.started_at, 3),
         "cpu_s": round(time.process_time(), 3),
         "resident_bytes": resident_bytes(),
@@ -174,6 +177,7 @@ def container_row(container: Container) -> Row:
             "limit_bytes": container.watermark.limit_bytes,
             "are_publishers_blocked": container.watermark.is_passed,
         },
+        "disk": _disk(container.configuration.data_dir),
         "is_draining": container.peers.is_draining,
         "endpoints": container.endpoints,
         "vhosts": list(container.vhosts),
@@ -194,6 +198,15 @@ def container_row(container: Container) -> Row:
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
+
+
+def _disk(data_dir: str | None) -> Row | None:
+    """Say how much room there is where the data directory is; None without one."""
+    try:
+        found = shutil.disk_usage(data_dir) if data_dir is not None else None
+    except OSError:  # as of a file system that has gone
+        return {"total_bytes": 0, "free_bytes": 0}
+    return None if found is None else {"total_bytes": found.total, "free_bytes": found.free}
 
 
 def durable_in_memory(container: Container) -> int:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.sasl.verifier import Keys
 
-__all__ = ("LinkDialler",)
+__all__ = ("LinkDialler", "link_context")
 
 PAUSE_S = 0.05
 PAUSE_MAX_S = 2.0
@@ -106,7 +106,7 @@ class LinkDialler:
         """
         url = link_url(link)
         if self._tls is not None:
-            self._tls = _context_of(url)
+            self._tls = link_context(url)
         self._crl = Watched(url.crl)
         self.link = structs.replace(link, cost=self.link.cost)
         self.url = url
@@ -250,11 +250,16 @@ class LinkDialler:
 
     def _encrypted(self) -> TlsStream:
         if self._tls is None:
-            self._tls = _context_of(self.url)
+            self._tls = link_context(self.url)
         return TlsStream(self._tls, False, server_hostname=self.url.host)
 
 
-def _context_of(url: LinkUrl) -> ssl.SSLContext:
+def link_context(url: LinkUrl) -> ssl.SSLContext:
+    """Build the TLS context of a link.
+
+    Raises:
+        TlsFilesError: A file is missing or cannot be used.
+    """
     return client_context(
         url.authority,
         url.certificate,
