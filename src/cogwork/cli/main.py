@@ -52,6 +52,10 @@ COMMANDS = {
         "cogwork.cli.commands.permission", "Manage permissions of a cluster: add, remove, list."
     ),
     "vhost": Entry("cogwork.cli.commands.vhost", "Manage virtual hosts: add, remove, list."),
+    "policy": Entry(
+        "cogwork.cli.commands.policy",
+        "Manage policies of queues and exchanges: set, clear, list.",
+    ),
     "limit": Entry(
         "cogwork.cli.commands.limit", "Manage the limits of a cluster: set, remove, list."
     ),

@@ -44,6 +44,7 @@ __all__ = (
     "DECLARATIONS_MAX",
     "LIMIT",
     "PERMISSION",
+    "POLICY",
     "SET_SINCE",
     "USER",
     "VHOST",
@@ -95,9 +96,9 @@ Value = bool | int | float | str | list[str] | None
 
 _KINDS = ("stream", "queue")
 
-USER, PERMISSION, VHOST, LIMIT = "user", "permission", "vhost", "limit"
+USER, PERMISSION, VHOST, LIMIT, POLICY = "user", "permission", "vhost", "limit", "policy"
 
-SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4, LIMIT: 4}
+SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4, LIMIT: 4, POLICY: 6}
 """What is set, and may be set to something else, with its feature level; it has no replicas."""
 
 VHOSTS_MAX = 255

@@ -20,6 +20,7 @@ from cogwork.config.node_checks import check_kind
 from cogwork.config.oauth_checks import check_oauth
 from cogwork.config.password_hash import PasswordHashError, check_hash
 from cogwork.config.place_checks import find_misplaced
+from cogwork.config.policy_checks import check_policies, find_policy_problems
 from cogwork.config.problems import Problem, each, named_twice, twice
 from cogwork.config.security_log_settings import SECURITY_STREAM
 from cogwork.config.tls_checks import check_ciphers_of, check_tls
@@ -50,13 +51,20 @@ if TYPE_CHECKING:
         Listen,
         Node,
         Permission,
+        Policy,
         Queue,
         Stream,
         User,
         Vhost,
     )
 
-__all__ = ("find_problem", "problem_of_permission", "problem_of_user", "problem_of_vhost")
+__all__ = (
+    "find_problem",
+    "problem_of_permission",
+    "problem_of_policy",
+    "problem_of_user",
+    "problem_of_vhost",
+)
 
 _MODE = re.compile(r"0?[0-7]{3}")
 
@@ -79,6 +87,11 @@ def problem_of_permission(permission: Permission) -> str:
 def problem_of_vhost(vhost: Vhost) -> str:
     """Return what is wrong with a virtual host that no file names; empty where nothing is."""
     return _in_words(_virtual_hosts([vhost]))
+
+
+def problem_of_policy(policy: Policy) -> str:
+    """Return what is wrong with a policy that no file names; empty where nothing is."""
+    return _in_words(find_policy_problems(policy))
 
 
 def _in_words(problems: Iterator[Problem]) -> str:
@@ -414,6 +427,7 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     yield from each("stream", vhost.streams, _stream)
     yield from twice("stream", "address", [_bare(stream.address) for stream in vhost.streams])
     yield from check_exchanges(vhost)
+    yield from check_policies(vhost)
     yield from each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
     yield from twice("schema", "address", [_bare(it.address) for it in vhost.schemas])
     yield from each("node", vhost.nodes, _node)

@@ -33,6 +33,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "schema": attrgetter("address"),
     "exchange": attrgetter("name"),
     "binding": lambda it: f"{it.source} {it.destination} {it.key} {it.arguments or ''}".strip(),
+    "policy": attrgetter("name"),
     "audit": attrgetter("queue"),
     "engine": attrgetter("name"),
     "node": attrgetter("address"),

@@ -41,6 +41,7 @@ __all__ = (
     "Node",
     "OAuth",
     "Permission",
+    "Policy",
     "Queue",
     "QueueOptions",
     "Right",
@@ -353,6 +354,24 @@ class Binding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arguments: dict[str, Any] = {}
 
 
+class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[policy]]`: what queues and exchanges of some names have besides their own arguments.
+
+    Attributes:
+        name: Its name.
+        pattern: A regular expression, found in the names that it holds for.
+        definition: What it says, by RabbitMQ's keys.
+        apply_to: What it holds for.
+        priority: Of several whose patterns fit, the highest one's holds.
+    """
+
+    name: Text
+    pattern: str
+    definition: dict[str, Any]
+    apply_to: Literal["all", "queues", "classic_queues", "quorum_queues", "exchanges"] = "all"
+    priority: int = 0
+
+
 class Node(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[node]]`: a node of one's own at an address.
 
@@ -479,6 +498,7 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         streams: `[[vhost.stream]]`.
         exchanges: `[[vhost.exchange]]`.
         bindings: `[[vhost.binding]]`.
+        policies: `[[vhost.policy]]`.
         schemas: `[[vhost.schema]]`.
         nodes: `[[vhost.node]]`.
     """
@@ -489,6 +509,7 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     streams: list[Stream] = field(default_factory=list, name="stream")
     exchanges: list[Exchange] = field(default_factory=list, name="exchange")
     bindings: list[Binding] = field(default_factory=list, name="binding")
+    policies: list[Policy] = field(default_factory=list, name="policy")
     schemas: list[Schema] = field(default_factory=list, name="schema")
     nodes: list[Node] = field(default_factory=list, name="node")
 
@@ -530,6 +551,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         streams: `[[stream]]`.
         exchanges: `[[exchange]]`.
         bindings: `[[binding]]`.
+        policies: `[[policy]]`.
         schemas: `[[schema]]`.
         telemetry: `[telemetry]`; None tells nothing.
         audits: `[[audit]]`.
@@ -561,6 +583,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     streams: list[Stream] = field(default_factory=list, name="stream")
     exchanges: list[Exchange] = field(default_factory=list, name="exchange")
     bindings: list[Binding] = field(default_factory=list, name="binding")
+    policies: list[Policy] = field(default_factory=list, name="policy")
     schemas: list[Schema] = field(default_factory=list, name="schema")
     telemetry: Telemetry | None = None
     audits: list[Audit] = field(default_factory=list, name="audit")

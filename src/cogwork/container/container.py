@@ -299,7 +299,9 @@ class Container:
         self.security.open(self.vhosts[""])
         self.security.event("started", version=__version__)
         # Queues on disk are in them, and are opened next.
-        self._take_declared_vhosts(self.cluster_settings.merge(self.configuration))
+        merged = self.cluster_settings.merge(self.configuration)
+        self._take_declared_vhosts(merged)
+        self._take_policies(merged)
         self.replication.start()
         self._exchange_file.open(FileSync(self.core, self.journals.barriers))
         self._virtual_hosts.start_schemas()
@@ -394,10 +396,16 @@ class Container:
         if (configuration.limits, _own_limits(configuration)) != (self._limits, self._own_limits):
             self._take_limits(configuration)
         fresh = self._take_declared_vhosts(configuration)
+        self._take_policies(configuration)
         if fresh:
             self._virtual_hosts.start_schemas()
             self.replication.cluster.tell_again(fresh)
         self.core.flush()
+
+    def _take_policies(self, configuration: Configuration) -> None:
+        self.vhosts[""].policies.take(configuration.policies)
+        for each in configuration.vhosts:
+            self.vhosts[each.name].policies.take(each.policies)
 
     def _take_declared_vhosts(self, configuration: Configuration) -> list[str]:
         """Make the virtual hosts of the cluster that are new, and end those that are gone.

@@ -10,7 +10,7 @@ detach; no message waits for that.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.plugin.node import Node
 
@@ -36,6 +36,7 @@ __all__ = (
     "Bindable",
     "Capturing",
     "Exchanging",
+    "Governed",
     "Partitioned",
     "Removable",
     "Replicated",
@@ -80,6 +81,18 @@ class Storing(Node):
         Args:
             number: The item's.
             keep: Is called instead if it was not accepted after all.
+        """
+
+
+class Governed(Storing):
+    """Keeps items by options that a policy may replace while it stands."""
+
+    @abstractmethod
+    def govern(self, options: Mapping[str, Any]) -> None:
+        """Have some options hold in the place of the node's own, until the next call.
+
+        Args:
+            options: By name, as in `QueueOptions`; what is not among them is the node's own again.
         """
 
 
@@ -400,6 +413,7 @@ def replica_of(node: object) -> ReplicaHandle | None:
 
 CAPABILITIES = (
     Storing,
+    Governed,
     Removable,
     Resumable,
     Shareable,

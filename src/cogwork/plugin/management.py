@@ -29,6 +29,7 @@ __all__ = (
     "LINK",
     "MESH",
     "PERMISSION",
+    "POLICY",
     "USER",
     "VHOST",
     "Collection",
@@ -70,6 +71,7 @@ CONSUMER = "org.cogwork.consumer"
 """A consumer that tells where it is, where `link` is one that the container sees."""
 
 LIMIT = "org.cogwork.limit"
+POLICY = "org.cogwork.policy"
 
 LINK = "org.cogwork.link"
 """A link between containers, where `link` is one between a client and a node."""
@@ -506,7 +508,7 @@ class ContainerView(Protocol):
         """Declare something for all containers, or change it.
 
         Args:
-            kind: `user`, `permission`, `vhost` or `limit`.
+            kind: `user`, `permission`, `vhost`, `limit`, or `policy`: one of this virtual host.
             name: Its name.
             options: What it is to have; for one that is there, what it has stays otherwise.
             is_new: Whether it must not be there yet; else it must be.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cogwork.amqp.errors import CogworkError, Condition
 
@@ -64,6 +64,7 @@ class NodeContext:
         engines: Opens streams; None where there are none.
         journals: Keep queues on disk; None where nothing does.
         audits: Follow queues; None where nobody does.
+        policy: Options that hold in the place of `options`, until `Governed.govern` is called.
     """
 
     core: Core
@@ -78,6 +79,7 @@ class NodeContext:
     engines: Engines | None = None
     journals: Journals | None = None
     audits: Audits | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Subscriptions(Protocol):

@@ -37,6 +37,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[stream]]`": settings.Stream,
     "`[[exchange]]`": settings.Exchange,
     "`[[binding]]`": settings.Binding,
+    "`[[policy]]`": settings.Policy,
     "`[[schema]]`": settings.Schema,
     "`[telemetry]`": settings.Telemetry,
     "`[[audit]]`": settings.Audit,

@@ -28,7 +28,7 @@ from cogwork.config.limits import UserLimits
 from cogwork.config.password_hash import hash_password
 from cogwork.config.settings import Configuration, Limits, Queue, User, Vhost
 from cogwork.container.cluster.declared_limits import problem_of_limit
-from cogwork.container.cluster.kept_vhosts import KeptVhosts
+from cogwork.container.cluster.kept_declarations import KeptDeclarations
 from cogwork.container.cluster.settings import check, merged, permission_name
 from cogwork.container.security.permissions import permissions_of
 
@@ -217,16 +217,16 @@ def test_virtual_hosts_of_the_file_stay_as_the_file_says() -> None:
 def test_the_names_of_virtual_hosts_outlive_a_restart(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = KeptVhosts(str(tmp_path))
-    assert kept.names == []
+    kept = KeptDeclarations(str(tmp_path), "vhosts.json", str)
+    assert kept.values == []
     kept.keep(["blue"])
-    assert KeptVhosts(str(tmp_path)).names == ["blue"]
+    assert KeptDeclarations(str(tmp_path), "vhosts.json", str).values == ["blue"]
     (tmp_path / "vhosts.json").write_text("[1")
-    assert KeptVhosts(str(tmp_path)).names == []
+    assert KeptDeclarations(str(tmp_path), "vhosts.json", str).values == []
     assert "vhosts.json" in caplog.text
-    nowhere = KeptVhosts(None)
+    nowhere = KeptDeclarations(None, "vhosts.json", str)
     nowhere.keep(["blue"])
-    assert nowhere.names == ["blue"]
+    assert nowhere.values == ["blue"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from cogwork.cli.management.group import reach_all
 from cogwork.cli.management.listing import show_all
 from cogwork.cli.management.manager import Manager
 from cogwork.cli.management.reach import reach
+from cogwork.cli.options.arguments import read_pairs
 from cogwork.cli.options.certificates import certified
 from cogwork.cli.terminal.tables import widened
 from cogwork.cli.terminal.visible import visible
@@ -69,22 +70,6 @@ def list_(url: str, bindings: bool, as_json: bool) -> None:
     show_all(url, kind, columns, as_json=as_json)
 
 
-def _arguments(
-    _context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
-) -> dict[str, object]:
-    """Read each `K=V`; the value is JSON, or text where it is none."""
-    arguments: dict[str, object] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not key or not equals:
-            raise click.BadParameter(f"{pair!r} is no K=V")
-        try:
-            arguments[key] = json.loads(text)
-        except (ValueError, RecursionError):
-            arguments[key] = text
-    return arguments
-
-
 def argument_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a command take arguments of an exchange or a binding."""
     return click.option(
@@ -92,7 +77,7 @@ def argument_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[.
         "arguments",
         multiple=True,
         metavar="K=V",
-        callback=_arguments,
+        callback=read_pairs,
         help=help_text,
     )
 
@@ -211,7 +196,7 @@ def _change_binding(
     "headers",
     multiple=True,
     metavar="K=V",
-    callback=_arguments,
+    callback=read_pairs,
     help="Header; repeatable.",
 )
 @certified

@@ -57,6 +57,7 @@ COLUMNS = {
     "expired": "expired",
     "disorder-p99": "disorder p99",
     "owner": "owner",
+    "policy": "policy",
     "problem": "problem",
 }
 

@@ -111,7 +111,7 @@ class Traits:
 
     @property
     def expires_s(self) -> float | None:
-        """After how long without use it goes; None for never."""
+        """After how long without use it goes by its arguments; None for never."""
         value = self.arguments.get("x-expires")
         return value / MILLISECONDS if isinstance(value, int) else None
 
@@ -129,6 +129,7 @@ class DeclaredQueue:
             what its options do not.
         had_consumers: Whether it ever had any.
         used_s: When it was last used, by the monotonic clock.
+        policy_expires_s: After how long without use it goes by its policy; None for never.
         fetching: How many of other containers take one message and go: its node feeds them, too.
         shared: What the cluster has of it; None where no cluster has it.
     """
@@ -141,6 +142,7 @@ class DeclaredQueue:
     had_consumers: bool = False
     shared: SharedQueue | None = None
     used_s: float = field(default_factory=time.monotonic)
+    policy_expires_s: float | None = None
     fetching: int = 0
 
     @property
@@ -255,12 +257,12 @@ class DeclaredQueue:
 
     def is_expired(self, now_s: float) -> bool:
         """Return whether nobody has used it for too long."""
-        expires_s = self.traits.expires_s
-        if expires_s is None or self.is_elsewhere:
+        bounds_s = [each for each in (self.traits.expires_s, self.policy_expires_s) if each]
+        if not bounds_s or self.is_elsewhere:
             return False
         if self.consumer_count:
             self.used_s = now_s
-        return now_s - self.used_s >= expires_s
+        return now_s - self.used_s >= min(bounds_s)
 
 
 class Counts(NamedTuple):
@@ -296,6 +298,7 @@ class BasicQueues:
         self._mortal: dict[str, DeclaredQueue] = {}
         self._has_looked = False
         self._ending: dict[str, asyncio.Task[None]] = {}
+        self._looked_at = (0, 0)
 
     def standing_at(self, address: str) -> DeclaredQueue | None:
         """Return a queue for the consumers of other containers; None where there is none."""
@@ -342,7 +345,9 @@ class BasicQueues:
         traits = _traits_of(self._vhost.nodes.rules[address_of(name)])
         kept = None if self._vhost.kept_queues is None else self._vhost.kept_queues.find(name)
         if kept is None or not traits.is_durable:
-            return DeclaredQueue(name, node, traits, is_restored=True)
+            queue = DeclaredQueue(name, node, traits, is_restored=True)
+            self._note_mortal(queue)
+            return queue
         queue = DeclaredQueue(name, node, Traits(True, kept.is_auto_delete, None, kept.arguments))
         self._note_mortal(queue)
         return queue
@@ -550,6 +555,7 @@ class BasicQueues:
         self._cancel_away()
         if not self._has_looked:
             self._look_for_kept()
+        self._look_for_policies()
         for name, queue in list(self._mortal.items()):
             if self._known.get(name) is not queue or self.find(name) is not queue:
                 del self._mortal[name]
@@ -709,9 +715,23 @@ class BasicQueues:
         for name in () if kept is None else kept.names():
             self.find(name)
 
+    def _look_for_policies(self) -> None:
+        """Have the queues expire that policies let expire now, whoever has made them."""
+        policies, nodes = self._vhost.policies, self._vhost.nodes
+        looked_at = (policies.version, nodes.changes if policies.let_expire else 0)
+        if looked_at == self._looked_at:
+            return
+        self._looked_at = looked_at
+        for address in tuple(nodes.storing):
+            queue = self.find(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
+            if queue is not None:
+                self._note_mortal(queue)
+
     def _note_mortal(self, queue: DeclaredQueue) -> None:
         """Look at a queue with each tick that may go by itself."""
-        if queue.traits.is_auto_delete or "x-expires" in queue.traits.arguments:
+        queue.policy_expires_s = self._vhost.policies.expires_s(queue.address)
+        expires = queue.policy_expires_s or "x-expires" in queue.traits.arguments
+        if expires or queue.traits.is_auto_delete:
             self._mortal[queue.name] = queue
 
 

@@ -13,22 +13,30 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import structs
 
-from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
+from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, USER, VHOST
 from cogwork.config.limits import UserLimits
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
     declared_user_limits,
     problem_of_limit,
 )
-from cogwork.container.cluster.kept_vhosts import KeptVhosts
-from cogwork.container.cluster.settings import merged, permission_name, with_vhosts
+from cogwork.container.cluster.kept_declarations import KeptDeclarations
+from cogwork.container.cluster.settings import (
+    DeclaredPolicy,
+    declared_policies,
+    merged,
+    permission_name,
+    with_policies,
+    with_vhosts,
+)
 from cogwork.container.connections.shares import own_limit_name
+from cogwork.container.vhost.policies import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cogwork.cluster.declarations import Value
-    from cogwork.config.settings import Configuration, Permission, User
+    from cogwork.config.settings import Configuration, Permission, Policy, User
     from cogwork.container.cluster.replication import Replication
     from cogwork.plugin.management import Row
 
@@ -60,7 +68,9 @@ class ClusterSettings:
         self._take = take
         self._told: set[str] = set()
         self._is_due = False
-        self._vhosts = KeptVhosts(configuration().data_dir)
+        directory = configuration().data_dir
+        self._vhosts = KeptDeclarations(directory, "vhosts.json", str)
+        self._policies = KeptDeclarations(directory, "policies.json", DeclaredPolicy)
         replication.cluster.on_set = self._take_soon
 
     def _take_soon(self) -> None:
@@ -74,7 +84,7 @@ class ClusterSettings:
         self._take(self.merge(self._configuration()))
 
     def merge(self, configuration: Configuration) -> Configuration:
-        """Return a configuration with the cluster's users, permissions and virtual hosts, too."""
+        """Return a configuration with what the cluster has declared, too."""
         declarations = self._replication.cluster.declarations
         found = merged(configuration, declarations)
         clashes = set(found.clashes)
@@ -87,7 +97,9 @@ class ClusterSettings:
         self._told = clashes
         if self.are_known:
             self._vhosts.keep([each.name for each in declarations.all(VHOST)])
-        return with_vhosts(found.configuration, self._vhosts.names)
+            self._policies.keep(declared_policies(declarations))
+        whole = with_vhosts(found.configuration, self._vhosts.values)
+        return with_policies(whole, self._policies.values)
 
     @property
     def are_known(self) -> bool:
@@ -97,15 +109,24 @@ class ClusterSettings:
     # -- changing them
 
     async def set(
-        self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
+        self,
+        kind: str,
+        name: str,
+        options: Mapping[str, object],
+        *,
+        is_new: bool,
+        vhost: str = "",
     ) -> None:
         """Declare something for all containers, or change it.
 
         Args:
             kind: What it is.
             name: Its name.
-            options: What it is to have; for one that is there, what it has stays otherwise.
-            is_new: Whether it must not be there yet; else it must be.
+            options: What it is to have; for one that is there, what it has stays otherwise. Those
+                of a policy are all that it has.
+            is_new: Whether it must not be there yet; else it must be, unless it is a limit or a
+                policy.
+            vhost: A policy's virtual host.
 
         Raises:
             ValueError: It cannot be; the text says why.
@@ -113,14 +134,17 @@ class ClusterSettings:
         """
         self._demand_cluster()
         cluster = self._replication.cluster
-        there = cluster.declarations.find(kind, "", name)
+        there = cluster.declarations.find(kind, vhost, name)
         if kind == VHOST and is_new and self._is_own_vhost(name):
             raise ValueError(f"virtual host {name!r:.200} is in this container's configuration")
         problem = problem_of_limit(name, options.get("value")) if kind == LIMIT else ""
+        policies = _policies_of(self._configuration(), vhost) if kind == POLICY else ()
+        if any(each.name == name for each in policies):
+            problem = f"policy {name!r:.200} is in this container's configuration: change it there"
         if problem:
             raise ValueError(problem)
-        # A limit is always there: its file's.
-        if is_new or (there is None and kind == LIMIT):
+        # A limit is always there: its file's. A policy is set as a whole.
+        if is_new or (there is None and kind in (LIMIT, POLICY)):
             before = None
         elif there is None:
             own = any(kind == USER and each.name == name for each in self._configuration().users)
@@ -128,23 +152,28 @@ class ClusterSettings:
             raise ValueError(f"the cluster has no {kind} {name!r:.200}{hint}")
         else:
             before = there.options
-        options = {**(before or {}), **options}
+        options = {**(before or {}), **options} if kind != POLICY else options
         wanted = {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in options.items()
             if value is not None
         }
-        await cluster.set(kind, "", name, cast("dict[str, Value]", wanted), before)
+        await cluster.set(kind, vhost, name, cast("dict[str, Value]", wanted), before)
 
-    async def remove(self, kind: str, name: str) -> bool:
+    async def remove(self, kind: str, name: str, vhost: str = "") -> bool:
         """Take something back, in all containers; return whether it was there.
+
+        Args:
+            kind: What it is.
+            name: Its name.
+            vhost: A policy's virtual host.
 
         Raises:
             ValueError: This container is in no cluster, or it may not be taken back.
             ConsensusError: It is there still, or that is not known.
         """
         self._demand_cluster()
-        return await self._replication.cluster.delete(kind, "", name)
+        return await self._replication.cluster.delete(kind, vhost, name)
 
     def _is_own_vhost(self, name: str) -> bool:
         return any(each.name == name for each in self._configuration().vhosts)
@@ -198,6 +227,21 @@ class ClusterSettings:
         """Yield the virtual hosts that hold here besides the default one, by name."""
         yield from sorted(each.name for each in self.merge(self._configuration()).vhosts)
 
+    def policies(self, vhost: str) -> Iterator[Row]:
+        """Yield the policies of a virtual host, those first that go before others."""
+        merged = self.merge(self._configuration())
+        own = {each.name for each in _policies_of(self._configuration(), vhost)}
+        for each in in_order(_policies_of(merged, vhost)):
+            yield {
+                "name": each.name,
+                "vhost": vhost,
+                "origin": "file" if each.name in own else "cluster",
+                "pattern": each.pattern,
+                "apply_to": each.apply_to,
+                "priority": each.priority,
+                "definition": dict(each.definition),
+            }
+
     def limits(self) -> Iterator[Row]:
         """Yield the limits that hold here, in the order of the configuration's reference."""
         declared = declared_limits(self._replication.cluster.declarations)
@@ -230,6 +274,13 @@ class ClusterSettings:
     def origin_of_vhost(self, name: str) -> str:
         """Return where a virtual host was declared: `file` or `cluster`."""
         return "file" if self._is_own_vhost(name) else "cluster"
+
+
+def _policies_of(configuration: Configuration, vhost: str) -> list[Policy]:
+    """List the policies that a configuration has in a virtual host."""
+    if not vhost:
+        return configuration.policies
+    return next((each.policies for each in configuration.vhosts if each.name == vhost), [])
 
 
 def _row(whom: str, name: str, permission: Permission, *, is_denied: bool) -> Row:

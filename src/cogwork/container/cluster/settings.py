@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 from msgspec import structs
 
-from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
-from cogwork.config.checks import problem_of_permission, problem_of_user, problem_of_vhost
-from cogwork.config.settings import Group, Permission, User, Vhost
+from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, USER, VHOST
+from cogwork.config.checks import (
+    problem_of_permission,
+    problem_of_policy,
+    problem_of_user,
+    problem_of_vhost,
+)
+from cogwork.config.settings import Configuration, Group, Permission, Policy, User, Vhost
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
     declared_user_limits,
@@ -28,9 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.cluster.declarations import Declaration, Declarations, Value
-    from cogwork.config.settings import Configuration
 
-__all__ = ("Merged", "check", "merged", "permission_name", "with_vhosts")
+__all__ = (
+    "DeclaredPolicy",
+    "Merged",
+    "check",
+    "declared_policies",
+    "merged",
+    "permission_name",
+    "with_policies",
+    "with_vhosts",
+)
 
 USER_OPTIONS = ("password_hash", "scram_verifiers", "groups", "mesh")
 PERMISSION_OPTIONS = ("user", "group", "vhost", "address", "rights", "deny")
@@ -39,7 +52,23 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     PERMISSION: PERMISSION_OPTIONS,
     VHOST: (),
     LIMIT: ("value",),
+    POLICY: ("pattern", "apply_to", "priority"),
 }
+
+
+Tables = TypeVar("Tables", Configuration, Vhost)
+
+
+class DeclaredPolicy(NamedTuple):
+    """A policy of the cluster's.
+
+    Attributes:
+        vhost: Its virtual host.
+        policy: What it is.
+    """
+
+    vhost: str
+    policy: Policy
 
 
 class Merged(NamedTuple):
@@ -67,16 +96,16 @@ def check(kind: str, vhost: str, name: str, options: Mapping[str, Value]) -> str
 
     Args:
         kind: What it is.
-        vhost: None: a permission's own is one of its options.
+        vhost: A policy's; of all others none: a permission's own is one of its options.
         name: Its name.
         options: As given.
     """
     known = OPTIONS[kind]
     unknown = next((each for each in options if each not in known), None)
-    if unknown is not None:
+    if unknown is not None and kind != POLICY:  # what it does not have is its definition's
         expected = f"one of {', '.join(known)}" if known else "none"
         return f"unknown option {unknown!r:.80} of a {kind} (expected {expected})"
-    if vhost:
+    if vhost and kind != POLICY:
         return f"a {kind} is in no virtual host"
     try:
         return _PROBLEMS[kind](name, options)
@@ -111,11 +140,16 @@ def _problem_of_limit(name: str, options: Mapping[str, Value]) -> str:
     return problem_of_value(options.get("value"))
 
 
+def _problem_of_policy(name: str, options: Mapping[str, Value]) -> str:
+    return problem_of_policy(policy_of(name, options))
+
+
 _PROBLEMS = {
     USER: _problem_of_user,
     PERMISSION: _problem_of_permission,
     VHOST: _problem_of_vhost,
     LIMIT: _problem_of_limit,
+    POLICY: _problem_of_policy,
 }
 
 
@@ -126,6 +160,45 @@ def _user(name: str, options: Mapping[str, Value]) -> User:
 def _permission(options: Mapping[str, Value]) -> Permission:
     told = {key: options[key] for key in ("vhost", "address", "rights") if key in options}
     return msgspec.convert(told, Permission)
+
+
+def policy_of(name: str, options: Mapping[str, Value]) -> Policy:
+    """Return a policy that the cluster has declared.
+
+    Raises:
+        msgspec.ValidationError: An option is wrong.
+    """
+    own = {key: options[key] for key in OPTIONS[POLICY] if key in options}
+    definition = {key: value for key, value in options.items() if key not in own}
+    return msgspec.convert({"name": name, "definition": definition, **own}, Policy)
+
+
+def declared_policies(declarations: Declarations) -> list[DeclaredPolicy]:
+    """Return the policies that the cluster has declared."""
+    return [
+        DeclaredPolicy(each.vhost, policy_of(each.name, each.options))
+        for each in declarations.all(POLICY)
+    ]
+
+
+def with_policies(configuration: Configuration, declared: list[DeclaredPolicy]) -> Configuration:
+    """Return a configuration with the cluster's policies, too: those that its file does not name.
+
+    Args:
+        configuration: The container's own, with all virtual hosts.
+        declared: The cluster's.
+    """
+    if not declared:
+        return configuration
+    vhosts = [_with_policies(each, each.name, declared) for each in configuration.vhosts]
+    return _with_policies(structs.replace(configuration, vhosts=vhosts), "", declared)
+
+
+def _with_policies(tables: Tables, vhost: str, declared: list[DeclaredPolicy]) -> Tables:
+    own: set[str] = {each.name for each in tables.policies}
+    here: list[Policy] = [each.policy for each in declared if each.vhost == vhost]
+    policies = [*tables.policies, *(each for each in here if each.name not in own)]
+    return structs.replace(tables, policies=policies)
 
 
 def with_vhosts(configuration: Configuration, names: Iterable[str]) -> Configuration:

@@ -20,7 +20,16 @@ from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.management import rows
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
-from cogwork.plugin.management import BACKUP, LIMIT, LINK, MESH, PERMISSION, USER, VHOST
+from cogwork.plugin.management import (
+    BACKUP,
+    LIMIT,
+    LINK,
+    MESH,
+    PERMISSION,
+    POLICY,
+    USER,
+    VHOST,
+)
 from cogwork.router.exchanges.addresses import name_in
 
 if TYPE_CHECKING:
@@ -109,6 +118,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         "binding": _bindings(vhost),
         "stream": _streams(vhost),
         "node": _nodes(vhost),
+        POLICY: _settings(rows.POLICY, container, lambda settings: settings.policies(vhost.name)),
         **({} if vhost.name else of_mesh),
     }
 

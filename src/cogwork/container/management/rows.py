@@ -23,6 +23,7 @@ from cogwork.router.exchanges.binding import EXCHANGE as EXCHANGE_KIND
 from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
+    from cogwork.config.settings import Policy
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.peer import Peer
     from cogwork.container.container import Container
@@ -45,6 +46,7 @@ __all__ = (
     "LINK",
     "NODE",
     "PERMISSION",
+    "POLICY",
     "QUEUE",
     "SESSION",
     "STREAM",
@@ -126,6 +128,7 @@ QUEUE = (
         "wanted_learners",
         "moving",
         "options",
+        "policy",
     ),
 )
 STREAM = (
@@ -139,7 +142,7 @@ STREAM = (
 NODE = ("name", "address", "vhost", "kind", "status")
 EXCHANGE = (
     *("name", "address", "vhost", "exchange", "kind", "durable", "auto_delete", "internal"),
-    *("arguments", "bindings", "delivered", "unroutable"),
+    *("arguments", "bindings", "delivered", "unroutable", "policy"),
 )
 BINDING = ("name", "vhost", "source", "destination", "key", "arguments")
 USER = ("name", "origin", "login", "groups", "mesh", "problem")
@@ -147,6 +150,7 @@ PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "
 VHOST = ("name", "origin", "connections", "addresses")
 BACKUP = ("name", "files", "size_bytes", "age_s")
 LIMIT = ("name", "origin", "value", "configured", "most", "holder")
+POLICY = ("name", "vhost", "origin", "pattern", "apply_to", "priority", "definition")
 
 _DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}
 
@@ -360,6 +364,8 @@ def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
     row = {"name": address, "address": address, "vhost": vhost.name, **node.status()}
     if isinstance(node, Storing) and vhost.reach is not None and row["problem"] is None:
         row["problem"] = vhost.reach.disks.problem(address, node.durability)
+    if isinstance(node, Storing):
+        row["policy"] = _name_of(vhost.policies.of_queue(address))
     return row
 
 
@@ -390,7 +396,12 @@ def exchange_row(vhost: VirtualHost, exchange: DeclaredExchange) -> Row:
         "arguments": dict(exchange.arguments),
         "bindings": len(vhost.exchanges.bindings(exchange.name)),
         **vhost.exchanges.figures(exchange.name),
+        "policy": _name_of(vhost.policies.of_exchange(exchange.name)),
     }
+
+
+def _name_of(policy: Policy | None) -> str | None:
+    return None if policy is None else policy.name
 
 
 def binding_row(vhost: VirtualHost, source: str, binding: Binding) -> Row:

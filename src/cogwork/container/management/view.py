@@ -34,6 +34,7 @@ from cogwork.plugin.management import (
     CONSUMER,
     FORBIDDEN,
     NOT_FOUND,
+    POLICY,
     UNAUTHORIZED,
     ManagementError,
 )
@@ -331,11 +332,17 @@ class View:
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> None:
         """Declare something for all containers, or change it."""
-        await self._container.cluster_settings.set(kind, name, options, is_new=is_new)
+        await self._container.cluster_settings.set(
+            kind, name, options, is_new=is_new, vhost=self._place_of(kind)
+        )
 
     async def remove_setting(self, kind: str, name: str) -> bool:
         """Take something back, in all containers; tell whether it was there."""
-        return await self._container.cluster_settings.remove(kind, name)
+        return await self._container.cluster_settings.remove(kind, name, self._place_of(kind))
+
+    def _place_of(self, kind: str) -> str:
+        """Return the virtual host of what is set; all but policies are in none."""
+        return self._vhost.name if kind == POLICY else ""
 
     async def demand_rooms(self, options: Mapping[str, object]) -> None:
         """See that the containers which are to hold something new can do so."""

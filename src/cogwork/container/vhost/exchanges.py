@@ -76,6 +76,7 @@ class Exchanges:
         is_to_be_shared: Whether there may be something that the cluster has not.
         private: Its private queues, which other containers are told of.
         remote: What other containers have told of theirs.
+        alternate_by_policy: Returns the alternate exchange that a policy names; None for none.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Exchanges:
         self._shared: set[str] = set()
         self._shared_bindings: set[tuple[str, Binding]] = set()
         self.on_unused: Callable[[str, bool], object] = _leave
+        self.alternate_by_policy: Callable[[str], str | None] = _none_named
         self.is_to_be_shared = True
         self._is_closed = False
         self._node = node
@@ -297,8 +299,7 @@ class Exchanges:
             ExchangeError: Its type is not there, or takes not its arguments.
         """
         name = exchange.name
-        matcher, alternate = self._matcher_of(exchange), exchange.arguments.get(ALTERNATE)
-        assert alternate is None or isinstance(alternate, str)
+        matcher, alternate = self._matcher_of(exchange), self._alternate_of(exchange)
         self._graph.add(name, matcher, alternate, is_internal=exchange.internal)
         self._declared[name] = exchange
         self.private.add_exchange(exchange, self._matcher_of(exchange))
@@ -306,6 +307,18 @@ class Exchanges:
         if name not in PREDECLARED:
             self._makers[name] = makers
             self._shares.take(EXCHANGES, makers)
+        self._node.changed()
+
+    def _alternate_of(self, exchange: DeclaredExchange) -> str | None:
+        """Return the alternate exchange of one: its argument's, or else its policy's."""
+        alternate = exchange.arguments.get(ALTERNATE)
+        assert alternate is None or isinstance(alternate, str)
+        return self.alternate_by_policy(exchange.name) if alternate is None else alternate
+
+    def policies_changed(self) -> None:
+        """Have the alternate exchanges hold that policies name now."""
+        for exchange in self._declared.values():
+            self._graph.set_alternate(exchange.name, self._alternate_of(exchange))
         self._node.changed()
 
     def _matcher_of(self, exchange: DeclaredExchange) -> ExchangeType:
@@ -802,6 +815,11 @@ class Exchanges:
 
 def _leave(_name: str, _is_own: bool) -> None:
     """Follow no cluster."""
+
+
+def _none_named(_name: str) -> str | None:
+    """There are no policies."""
+    return None
 
 
 def _held_by_nobody(_name: str) -> str | None:

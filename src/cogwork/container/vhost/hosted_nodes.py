@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.vhost.captures import begin_capture, end_capture
 from cogwork.container.vhost.node_table import NodeTable
+from cogwork.container.vhost.policies import Policies
 from cogwork.plugin.capabilities import Capturing, Storing
 from cogwork.plugin.effects import Report
 from cogwork.plugin.node import Node, NodeContext, Refused
@@ -41,6 +42,7 @@ class HostedNodes(NodeTable):
 
     Attributes:
         rules: The rule that each was made by.
+        policies: What queues have besides their rules.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class HostedNodes(NodeTable):
         """
         super().__init__()
         self.rules: dict[str, AddressRule] = {}
+        self.policies = Policies(self.storing, self.rules)
         self._sorted_at = 0
         self._faults: dict[str, str] = {}
         self._others: list[tuple[str, Node]] = []
@@ -163,6 +166,7 @@ class HostedNodes(NodeTable):
             address=key,
             is_prefix=is_prefix,
             options=options,
+            policy=self.policies.options_for(key, rule),
             container_id=self._container_id,
             emit=self._emit,
             container=self._vhost.view if rule.kind == "management" else None,

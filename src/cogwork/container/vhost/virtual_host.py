@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
     from cogwork.container.vhost.kept_exchanges import KeptExchanges
+    from cogwork.container.vhost.policies import Policies
     from cogwork.container.vhost.shared import VhostTopology
     from cogwork.dataplane.core import Core
     from cogwork.plugin.audits import Audits
@@ -189,8 +190,15 @@ class VirtualHost:
         )
         self._start_private_queues()
 
+    @property
+    def policies(self) -> Policies:
+        """What its queues and exchanges have besides what was declared of them."""
+        return self.nodes.policies
+
     def _start_private_queues(self) -> None:
         """Take what other containers send to private queues, and what is delivered at once."""
+        self.exchanges.alternate_by_policy = self.policies.alternate_of
+        self.policies.on_changed = self.exchanges.policies_changed
         private = self.exchanges.private
         private.find_reply = lambda address: self.space.entries.get(address.encode())
         self.forwarded = AddressEntry(self.core, "$forwarded", CLOSEST_CODE)

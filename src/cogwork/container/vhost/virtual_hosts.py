@@ -90,6 +90,7 @@ class VirtualHosts:
                 self.by_name[name] = self._make(name, plan)
             else:
                 _change(self.by_name[name], plan)
+            self.by_name[name].policies.take(plan.tables.policies)
             for address in _declared(plan.tables):
                 self.by_name[name].entry_of(address)
             self.by_name[name].exchanges.configure(*_exchanges_of(plan.tables))

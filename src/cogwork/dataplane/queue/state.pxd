@@ -116,6 +116,12 @@ cdef inline bint is_crammed(QueueState state) noexcept:
         return True
     return state.maximum_bytes != 0 and items.size_bytes + items.aside_bytes >= 3 * state.maximum_bytes
 
+# Says whether there is more than there may be, since a bound was lowered.
+cdef inline bint is_beyond(QueueState state) noexcept:
+    if state.maximum_length and state.items.depth > state.maximum_length:
+        return True
+    return state.maximum_bytes != 0 and state.items.size_bytes > state.maximum_bytes
+
 cdef inline bint is_full(QueueState state) noexcept:
     if state.maximum_length and state.items.depth >= state.maximum_length:
         return True

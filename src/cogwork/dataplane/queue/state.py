@@ -18,7 +18,13 @@ from cython.cimports.cogwork.dataplane.message.envelope import WANTS_DELAY, Enve
 from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.queue.audit_events import OUTCOME_REMOVED
 from cython.cimports.cogwork.dataplane.queue.item_table import is_away
-from cython.cimports.cogwork.dataplane.queue.state import can_write, is_choked, is_crammed, is_full
+from cython.cimports.cogwork.dataplane.queue.state import (
+    can_write,
+    is_beyond,
+    is_choked,
+    is_crammed,
+    is_full,
+)
 from cython.cimports.cogwork.dataplane.queue.stored import ASIDE, EXCLUDED, HANDED, READY, number_of
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -131,6 +137,28 @@ class QueueState(Terminus):
         if self.audit_events is not None:
             self.audit_events.dead_lettered(item, DROPPED)
         return self.forget(item)
+
+    def shed(self, count_max: int) -> bool:
+        """Drop the oldest ready items that a lower bound leaves no room for.
+
+        Args:
+            count_max: How many at most, so that others get their turn.
+
+        Returns:
+            Whether there may be more of them.
+        """
+        left: uint64_t = count_max
+        item: cython.pointer(Item)
+        while is_beyond(self):
+            self.items.restore()
+            item = self.items.ready.oldest()
+            if item == cython.NULL:
+                return False
+            if left == 0:
+                return True
+            left -= 1
+            self.drop_one(item)
+        return False
 
     def do_without(self, data, size, format):
         """Give up a message for which no room can be made, as if it had been kept and dropped."""

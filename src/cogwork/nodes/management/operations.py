@@ -30,6 +30,7 @@ from cogwork.plugin.management import (
     NOT_FOUND,
     NOT_IMPLEMENTED,
     PERMISSION,
+    POLICY,
     USER,
     VHOST,
     ManagementError,
@@ -120,6 +121,8 @@ class Operations:
                 "REPORT": consumers.report,
                 "DELETE": consumers.forget,
             }
+        settings = SettingOperations(container)
+        self._by_type[POLICY] = look | {"UPDATE": settings.update, "DELETE": settings.delete}
         if LINK in container.collections:
             self._by_type |= _of_operator(container, look)
 

@@ -1,4 +1,4 @@
-"""What can be done to users, permissions, virtual hosts and limits of a cluster."""
+"""What can be done to users, permissions, virtual hosts, limits and policies of a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import assured, deleted, finished, known
-from cogwork.plugin.management import LIMIT, NOT_FOUND, PERMISSION, USER, VHOST, ManagementError
+from cogwork.plugin.management import (
+    LIMIT,
+    NOT_FOUND,
+    PERMISSION,
+    POLICY,
+    USER,
+    VHOST,
+    ManagementError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -19,7 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = ("SettingOperations",)
 
-KINDS = {USER: "user", PERMISSION: "permission", VHOST: "vhost", LIMIT: "limit"}
+KINDS = {
+    USER: "user",
+    PERMISSION: "permission",
+    VHOST: "vhost",
+    LIMIT: "limit",
+    POLICY: "policy",
+}
 
 
 class SettingOperations:

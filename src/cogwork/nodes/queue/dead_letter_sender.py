@@ -48,7 +48,11 @@ class DeadLetterSource(Protocol):
 
 
 class DeadLetterSender:
-    """Sends the dead letters of one queue."""
+    """Sends the dead letters of one queue.
+
+    Attributes:
+        target: The dead-letter address.
+    """
 
     def __init__(
         self, queue: DeadLetterSource, target: str, emit: Callable[[Iterable[Effect]], None]
@@ -61,7 +65,7 @@ class DeadLetterSender:
             emit: Has effects carried out.
         """
         self._queue = queue
-        self._target = target
+        self.target = target
         self._emit = emit
         self._under_way = 0
         self._returned: list[int] = []
@@ -93,10 +97,10 @@ class DeadLetterSender:
             error,
             failures,
             died_ms=died_ms,
-            target=self._target,
+            target=self.target,
             letter=name,
         )
-        return Send(self._target, letter, partial(self._answered, number))
+        return Send(self.target, letter, partial(self._answered, number))
 
     def tick(self, now_s: float) -> None:
         """Send again what was not accepted a while ago."""
@@ -123,5 +127,5 @@ class DeadLetterSender:
         if not self._is_stuck:
             self._is_stuck = True
             source = self._queue.address
-            text = f"dead letters of {source} wait: {self._target} does not accept them"
+            text = f"dead letters of {source} wait: {self.target} does not accept them"
             self._emit([Report(text)])

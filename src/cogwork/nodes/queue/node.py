@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -24,7 +24,13 @@ from cogwork.dataplane.queue.store import Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
 from cogwork.nodes.queue.home import HomedPart
-from cogwork.plugin.capabilities import Partitioned, Removable, Replicated, Resumable
+from cogwork.plugin.capabilities import (
+    Governed,
+    Partitioned,
+    Removable,
+    Replicated,
+    Resumable,
+)
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Detach, Send
 from cogwork.plugin.node import Departure, Refused
@@ -48,16 +54,19 @@ NOT_HELD = MappingProxyType(
 AHEAD = frozenset({"auto", "disk"})
 """Durabilities where what is delivered again need not wait for the record that it went out."""
 
+SHED_AT_ONCE = 8_192
+"""Items that a lower bound leaves no room for: so many go before others get their turn."""
+
 CUT_OFF_MIN = 64
 """Consumers that were cut off are kept below this number without a look at what they have."""
 
 
-class QueueNode(Partitioned, Replicated, Resumable, Removable):
+class QueueNode(Partitioned, Replicated, Governed, Resumable, Removable):
     """One queue.
 
     Attributes:
         address: Its address.
-        options: Its policies.
+        options: Its policies, those of a policy of the virtual host among them.
         store: Its items.
         inlet: Where its messages are told apart by the container that takes them; None while it
             is not shared with others.
@@ -77,7 +86,9 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
             Refused: An option is wrong.
         """
         self.address = context.address
-        self.options = _options(context)
+        self._own_options = _options(context)
+        self.options = structs.replace(self._own_options, **context.policy)
+        self._is_shedding = False
         self._emit = context.emit
         self._cut_off: dict[str, int] = {}
         self._kept: dict[Subscription, int] = {}
@@ -115,7 +126,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
                 raise
 
     def _write_down(self, journals: Journals, given: Mapping[str, object]) -> None:
-        facts = {**given, **structs.asdict(self.options)}
+        facts = {**given, **structs.asdict(self._own_options)}
         if self.options.durability != "replicated":
             self._journal = journals.open(self.address, facts, self.store)
         else:
@@ -186,6 +197,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
                 Condition.PRECONDITION_FAILED,
             )
         self.options = structs.replace(self.options, home=home)
+        self._own_options = structs.replace(self._own_options, home=home)
         self._lead_to(home, home)
 
     def _lead_to(self, home: str, own: str) -> None:
@@ -195,6 +207,39 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         if home == own:
             inlet.set_owners([self.store])
             self.store.feed_alike()
+
+    def govern(self, options: Mapping[str, Any]) -> None:
+        """Have some options hold in the place of the queue's own, until the next call."""
+        wanted = structs.replace(self._own_options, **options)
+        if wanted == self.options:
+            return
+        self.options = wanted
+        self.store.policy = wanted.maximum_length_policy
+        _pass_on(wanted, self.store)
+        self.store.maximum_acquisitions = _acquisitions_of(self.address, wanted)
+        self._lead_dead_to(_dead_letter_of(self.address, wanted))
+        self._shed()
+        self.store.reopen()
+
+    def _lead_dead_to(self, target: str | None) -> None:
+        """Have the dead go to another address from now on; None drops them.
+
+        What has died already, and waits, goes where it can: to the last address that there was.
+        """
+        self._dead_letter = target
+        self.store.keeps_dead = target is not None
+        if target is None:
+            return
+        if self._dead_letter_sender is None:
+            self._dead_letter_sender = DeadLetterSender(self, target, self._emit)
+        self._dead_letter_sender.target = target
+
+    def _shed(self) -> None:
+        """Drop what there is no room for any more, if it is this container's to drop."""
+        is_here = self.replica is None or self.replica.epoch is not None
+        drops = is_here and self.options.maximum_length_policy == "drop-oldest"
+        self._is_shedding = drops and self.store.shed(SHED_AT_ONCE)
+        self.wants_ticks = bool(self._cut_off) or self._is_shedding
 
     def near_entry(self) -> AddressEntry:
         """Return where the messages come in that other containers send."""
@@ -214,7 +259,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         earlier = self._cut_off.pop(subscription.remote_consumer, None)
         if earlier is not None:
             self.store.take_back(earlier)
-            self.wants_ticks = bool(self._cut_off)
+            self.wants_ticks = bool(self._cut_off) or self._is_shedding
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Let a consumer go.
@@ -249,6 +294,8 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         """Let items expire, ripen and cease to be in doubt."""
         self.store.tick(now_s)
         self._forget_cut_off()
+        if self._is_shedding:
+            self._shed()
         effects = self._dead_letters_of(self.store)
         if self._dead_letter_sender is not None:
             self._dead_letter_sender.tick(now_s)
@@ -265,7 +312,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
             leased = self.store.leased_to()
             self._cut_off = {who: each for who, each in self._cut_off.items() if each in leased}
             self._cut_off_max = max(CUT_OFF_MIN, 2 * len(self._cut_off))
-        self.wants_ticks = bool(self._cut_off)
+        self.wants_ticks = bool(self._cut_off) or self._is_shedding
 
     def status(self) -> Mapping[str, object]:
         """Count items by where they stand, and what has happened so far."""

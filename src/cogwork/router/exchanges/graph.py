@@ -128,6 +128,11 @@ class ExchangeGraph:
         self.version += 1
         return lost
 
+    def set_alternate(self, name: str, alternate: str | None) -> None:
+        """Have another exchange take what one matches nothing for; None for nobody."""
+        self._exchanges[name].alternate = alternate
+        self.version += 1
+
     def is_internal(self, name: str) -> bool:
         """Return whether an exchange takes messages from other exchanges alone."""
         return name in self._exchanges and self._exchanges[name].is_internal
