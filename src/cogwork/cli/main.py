@@ -98,6 +98,9 @@ COMMANDS = {
     "metrics": Entry(
         "cogwork.cli.commands.metrics", "Serve metrics for Prometheus, and health checks."
     ),
+    "migrate": Entry(
+        "cogwork.cli.commands.migrate", "Take over the definitions of another broker."
+    ),
     "doctor": Entry(
         "cogwork.cli.commands.doctor", "Check containers and a configuration, and advise."
     ),

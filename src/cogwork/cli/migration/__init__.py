@@ -1,0 +1,1 @@
+"""From other brokers: what their exported definitions become, and who declares it."""
