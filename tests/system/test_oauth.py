@@ -10,9 +10,12 @@ from contextlib import asynccontextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 import trustme
 from issuers import AUDIENCE, ISSUER, Issuer, JwksServer, jwks_server, saying
+from pika.adapters.blocking_connection import BlockingConnection
+from pika.exceptions import ConnectionClosedByBroker, ProbableAuthenticationError
 
 import cogwork
 from cogwork.amqp.frames import SASL_HEADER, FrameReader, FrameType, encode_frame
@@ -362,3 +365,36 @@ async def test_who_gets_no_token_does_not_log_in(token: Callable[[], Any], says:
             await mesh.enter(cogwork.connect(mesh.containers["a"].endpoints[0], token="t"))
     with pytest.raises(ValueError, match="token is a text of letters"):
         cogwork.connect("amqp://h", token="a\x01b")
+
+
+@story
+async def test_a_client_of_amqp_0_9_1_gives_its_token_as_a_password_and_renews_it(
+    issuer: Issuer,
+) -> None:
+    async with staged(issuer) as stage:
+        await asyncio.to_thread(_renew_by_pika, stage.container.endpoints[0], issuer)
+
+
+def _renew_by_pika(url: str, issuer: Issuer) -> None:
+    port = int(url.rpartition(":")[2])
+
+    def connected(token: str) -> BlockingConnection:
+        login = pika.PlainCredentials("anybody", token)
+        return BlockingConnection(pika.ConnectionParameters("127.0.0.1", port, credentials=login))
+
+    with pytest.raises(ProbableAuthenticationError):
+        connected(issuer.token("ann", scope=WRITE, exp=time.time() - 60))
+    ends_s = time.time() + 3
+    connection = connected(issuer.token("ann", scope=WRITE, exp=ends_s))
+    connection.update_secret(issuer.token("ann", scope=WRITE), "it ends soon")
+    channel = connection.channel()
+    channel.confirm_delivery()
+    while time.time() < ends_s + 1:
+        connection.process_data_events(0.2)
+    channel.basic_publish("", "ann", b"after the first one's end")
+    with pytest.raises(ConnectionClosedByBroker) as closed:
+        connection.update_secret(issuer.token("bob", scope=WRITE), "another user's")
+    assert (closed.value.reply_code, "New secret was refused" in closed.value.reply_text) == (
+        530,
+        True,
+    )

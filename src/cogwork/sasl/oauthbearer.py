@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cogwork.sasl.sides import ClientContext, ServerContext, Step
 
-__all__ = ("MECHANISMS",)
+__all__ = ("DUMMY", "MECHANISMS", "build_bearer")
 
 SEPARATOR = "\x01"
 """Behind each pair, and once more at the end (§3.1)."""
@@ -88,9 +88,7 @@ class _Client:
     """Has a token."""
 
     def __init__(self, user: str | None, token: str) -> None:
-        who = "" if user is None else "a=" + user.replace("=", "=3D").replace(",", "=2C")
-        auth = f"auth={SCHEME}{token}"
-        self._response = f"n,{who},{SEPARATOR}{auth}{SEPARATOR}{SEPARATOR}".encode()
+        self._response = build_bearer(token, user)
         self._was_refused = False
 
     def first(self) -> bytes:
@@ -117,6 +115,18 @@ class _Client:
         if self._was_refused:
             told = "" if data is None else f", with {len(data)} bytes more"
             raise SaslError(f"the server lets in whom it has just refused{told}")
+
+
+def build_bearer(token: str, user: str | None = None) -> bytes:
+    """Return what a client says first (§3.1).
+
+    Args:
+        token: What it has.
+        user: Whom it wants to act as; None leaves that to the token.
+    """
+    who = "" if user is None else "a=" + user.replace("=", "=3D").replace(",", "=2C")
+    auth = f"auth={SCHEME}{token}"
+    return f"n,{who},{SEPARATOR}{auth}{SEPARATOR}{SEPARATOR}".encode()
 
 
 def _client(context: ClientContext) -> _Client | None:

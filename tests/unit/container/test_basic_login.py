@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
+from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, OAUTHBEARER, PLAIN
 from cogwork.amqp.types import Symbol
 from cogwork.amqp091.content import BasicProperties, Content
 from cogwork.amqp091.errors import ProtocolError
@@ -32,6 +32,7 @@ def test_whoever_may_be_anonymous_is_offered_a_password() -> None:
     assert mechanisms_offered((ANONYMOUS,)) == b"ANONYMOUS PLAIN AMQPLAIN"
     assert mechanisms_offered(ELSEWHERE) == b"EXTERNAL PLAIN AMQPLAIN"
     assert mechanisms_offered((EXTERNAL,)) == b"EXTERNAL"
+    assert mechanisms_offered((OAUTHBEARER,)) == b"OAUTHBEARER PLAIN AMQPLAIN"
 
 
 @pytest.mark.parametrize("said", [plain("guest", "guest"), amqplain("guest", "guest")])
@@ -46,6 +47,17 @@ def test_any_other_password_is_checked() -> None:
         init = init_of(said, LOOPBACK, has_guest=False)
         assert init.mechanism == PLAIN
     assert init.initial_response == b"\0jo\0secret"
+
+
+def test_a_password_that_is_a_token_is_taken_for_one_where_tokens_are_taken() -> None:
+    token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2lnbmVk"
+    for said in (plain("any", token), amqplain("any", token)):
+        init = init_of(said, (*ELSEWHERE, OAUTHBEARER), has_guest=False)
+        assert init.mechanism == OAUTHBEARER
+        assert init.initial_response == f"n,,\1auth=Bearer {token}\1\1".encode()
+        assert init_of(said, ELSEWHERE, has_guest=False).mechanism == PLAIN
+    init = init_of(plain("any", "eyJ.no"), (*ELSEWHERE, OAUTHBEARER), has_guest=False)
+    assert init.mechanism == PLAIN
 
 
 def test_other_mechanisms_pass_as_they_are() -> None:

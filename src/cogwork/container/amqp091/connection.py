@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.sasl import SaslCode, SaslResponse
+from cogwork.amqp.sasl import OAUTHBEARER, SaslCode, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.amqp091 import methods as m
 from cogwork.amqp091.assembler import Command
@@ -37,6 +37,7 @@ from cogwork.container.amqp091.properties import (
 )
 from cogwork.container.amqp091.returns import Returns
 from cogwork.dataplane.amqp091.wire import BasicWire
+from cogwork.sasl.oauthbearer import DUMMY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,6 +99,7 @@ class BasicConnection:
         self.client_properties: Table = {}
         self.heartbeat_s = 0
         self.has_opened = False
+        self._is_token = False
         self.is_blocked = False
         self.has_published = False
         self._pauses: set[str] = set()
@@ -423,7 +425,9 @@ class BasicConnection:
         self.client_properties = method.client_properties
         self._mechanism = method.mechanism
         offered = self.host.sasl_mechanisms(self)
-        self.host.authenticate(self, init_of(method, offered, has_guest=self.host.has_guest()))
+        init = init_of(method, offered, has_guest=self.host.has_guest())
+        self._is_token = init.mechanism == OAUTHBEARER != method.mechanism
+        self.host.authenticate(self, init)
 
     def _on_secure_ok(self, method: m.ConnectionSecureOk) -> None:
         if self._is_proved:
@@ -433,7 +437,11 @@ class BasicConnection:
 
     def sasl_challenge(self, challenge: bytes) -> None:
         """Ask the client for more."""
-        if not self.is_over and not self.authenticated:
+        if self.is_over or self.authenticated:
+            return
+        if self._is_token:  # it is told why by the end of the login
+            self.host.authenticate(self, SaslResponse(response=DUMMY))
+        else:
             self.send(0, m.ConnectionSecure(challenge=challenge))
 
     def sasl_done(
@@ -491,12 +499,22 @@ class BasicConnection:
         if self.is_blocked:
             self._tell_blocked()
 
-    def _on_update_secret(self, _method: m.ConnectionUpdateSecret) -> None:
+    def _on_update_secret(self, method: m.ConnectionUpdateSecret) -> None:
         """Take a new secret: what a password lets a client do does not end with one."""
         if self.client.grant is not None:
-            text = "a token is not renewed within a connection: connect again with the new one"
-            raise ProtocolError(ReplyCode.NOT_ALLOWED, text)
-        self.send(0, m.ConnectionUpdateSecretOk())
+            self.host.renew(self, method.new_secret)
+        else:
+            self.send(0, m.ConnectionUpdateSecretOk())
+
+    def secret_done(self, *, is_taken: bool) -> None:
+        """Tell the client whether its new secret was taken; else it is closed (RabbitMQ)."""
+        if self.is_over:
+            return
+        if is_taken:
+            self.send(0, m.ConnectionUpdateSecretOk())
+        else:
+            text = "New secret was refused by one of the backends"
+            self.fail(Failure(0, ProtocolError(ReplyCode.NOT_ALLOWED, text)))
 
     # -- publishers that wait
 

@@ -40,6 +40,9 @@ class BasicHost(Protocol):
     def authenticate(self, connection: BasicConnection, frame: SaslInit | SaslResponse) -> None:
         """Have the login checked; answered by `sasl_challenge` or `sasl_done`, now or later."""
 
+    def renew(self, connection: BasicConnection, secret: bytes) -> None:
+        """Have a new token checked; answered by `secret_done` later."""
+
     def on_open(self, connection: BasicConnection, vhost: str) -> None:
         """Let a client into a virtual host.
 

@@ -2,20 +2,23 @@
 
 AMQPLAIN is AMQP 0-9's own mechanism: name and password in a field table. It is checked as PLAIN is.
 Every client logs in as `guest` with the password `guest` where it is told nothing else: that is the
-anonymous user, where there is one and no user is called so.
+anonymous user, where there is one and no user is called so. A password that is a token
+(JWT) is one, whatever the name beside it says: clients of RabbitMQ have no other place for it.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogwork.amqp.errors import ProtocolError as SaslProtocolError
-from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslInit, build_plain, parse_plain
+from cogwork.amqp.sasl import ANONYMOUS, OAUTHBEARER, PLAIN, SaslInit, build_plain, parse_plain
 from cogwork.amqp.types import Symbol
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
 from cogwork.amqp091.tables import decode_table
+from cogwork.sasl.oauthbearer import build_bearer
 
 if TYPE_CHECKING:
     from cogwork.amqp091.methods import ConnectionStartOk
@@ -24,6 +27,10 @@ __all__ = ("Credentials", "init_of", "mechanisms_offered")
 
 AMQPLAIN: Final = "AMQPLAIN"
 GUEST: Final = "guest"
+
+
+TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+"""A signed JWT in its compact form (RFC 7515 §3.1), which begins with a JSON object."""
 
 
 class Credentials(NamedTuple):
@@ -36,10 +43,11 @@ class Credentials(NamedTuple):
 def mechanisms_offered(offered: tuple[Symbol, ...]) -> bytes:
     """Return the mechanisms of a listener as connection.start names them.
 
-    Whoever may be anonymous logs in as `guest`, by a mechanism that takes a password.
+    Whoever may be anonymous logs in as `guest`, by a mechanism that takes a password; whoever has
+    a token gives it as one.
     """
     names = [str(each) for each in offered]
-    if PLAIN in offered or ANONYMOUS in offered:
+    if not {PLAIN, ANONYMOUS, OAUTHBEARER}.isdisjoint(offered):
         names = [*(each for each in names if each != PLAIN), str(PLAIN), AMQPLAIN]
     return " ".join(names).encode()
 
@@ -60,6 +68,8 @@ def init_of(
     if start_ok.mechanism not in (AMQPLAIN, str(PLAIN)):
         return SaslInit(mechanism=Symbol(start_ok.mechanism), initial_response=start_ok.response)
     said = _credentials_in(start_ok)
+    if OAUTHBEARER in offered and TOKEN.fullmatch(said.password):
+        return SaslInit(mechanism=OAUTHBEARER, initial_response=build_bearer(said.password))
     if said == (GUEST, GUEST) and not has_guest and ANONYMOUS in offered:
         return SaslInit(mechanism=ANONYMOUS, initial_response=GUEST.encode())
     return SaslInit(mechanism=PLAIN, initial_response=build_plain(*said))

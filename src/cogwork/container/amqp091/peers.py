@@ -6,6 +6,8 @@ permissions hold for them.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
@@ -16,6 +18,7 @@ from cogwork.container.amqp091.connection import BasicConnection
 from cogwork.container.amqp091.faults import shown_vhost
 from cogwork.container.amqp091.queues import BasicQueues
 from cogwork.container.connections.clients import who_is
+from cogwork.sasl.sides import LoginBusyError, TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from cogwork.io.pump import SocketPump, StreamPump
 
 __all__ = ("BasicPeers",)
+
+log = logging.getLogger("cogwork")
 
 IMPATIENT_S = 4
 """Clients with shorter heartbeats are looked at with every tick."""
@@ -79,6 +84,7 @@ class BasicPeers:
         self._vhosts = vhosts
         self._is_blocked = False
         self._queues: WeakKeyDictionary[VirtualHost, BasicQueues] = WeakKeyDictionary()
+        self._renewals: set[asyncio.Task[None]] = set()
         peers.other_protocol = self.take_over
 
     @property
@@ -133,6 +139,25 @@ class BasicPeers:
             self._peers.authenticate(connection, frame)
         except RosterError as error:
             raise ProtocolError(ReplyCode.SYNTAX_ERROR, error.description) from None
+
+    def renew(self, connection: BasicConnection, secret: bytes) -> None:
+        """Have a new token checked that is to hold in the place of a connection's first one."""
+        task = asyncio.get_running_loop().create_task(self._renew(connection, secret))
+        self._renewals.add(task)
+        task.add_done_callback(self._renewals.discard)
+
+    async def _renew(self, connection: BasicConnection, secret: bytes) -> None:
+        try:
+            await self._access.renew(connection, connection.client, secret.decode())
+        except (UnicodeDecodeError, LoginBusyError, TokenError) as error:
+            log.warning("refused a new secret of user %.80r: %s", connection.identity, error)
+            connection.secret_done(is_taken=False)
+        else:
+            self._peers.permit(connection, connection.client)
+            for channel in connection.channels:
+                channel.permit_anew()
+            connection.secret_done(is_taken=True)
+        connection.flush()
 
     def on_open(self, connection: BasicConnection, vhost: str) -> None:
         """Let a client into a virtual host.

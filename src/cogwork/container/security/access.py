@@ -28,7 +28,14 @@ from cogwork.container.vhost.reply_addresses import is_reply_address
 from cogwork.router.exchanges.addresses import rabbitmq_address, without_key
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.sasl.mechanisms import MECHANISMS
-from cogwork.sasl.sides import Challenge, Failure, ServerContext, Success, TokenError
+from cogwork.sasl.sides import (
+    Challenge,
+    Failure,
+    LoginBusyError,
+    ServerContext,
+    Success,
+    TokenError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -421,6 +428,29 @@ class Access:
         if why is not None:
             raise TokenError(why)
         return grant
+
+    async def renew(self, connection: LoginPeer, client: ClientContext, token: str) -> None:
+        """Have a token hold in the place of the one that a connection has logged in by.
+
+        Args:
+            connection: Which one.
+            client: What is kept of it.
+            token: As the peer gave it.
+
+        Raises:
+            LoginBusyError: It cannot be checked now.
+            TokenError: It is not valid, or another user's.
+        """
+        who = {**who_is(connection), "user": connection.identity}
+        try:
+            grant = await self.check_token(token)
+            if grant.user != connection.identity:
+                raise TokenError(f"it is the token of {grant.user!r:.80}")
+        except (LoginBusyError, TokenError) as error:
+            self._note_refusal(who, OAUTHBEARER, f"token refused: {error}")
+            raise
+        client.grant, client.rules = grant, self._configuration.oauth
+        self.security.event("login", **who, mechanism=OAUTHBEARER)
 
     def _why_not_by_token(self, name: str) -> str | None:
         """Tell why a token may not be a user's: who issues tokens need not know of `[[user]]`s."""
