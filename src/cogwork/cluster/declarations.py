@@ -41,6 +41,7 @@ from cogwork.raft.membership import Membership
 
 __all__ = (
     "ANNOUNCED_LEVEL",
+    "APPLY_LEVEL",
     "DECLARATIONS_MAX",
     "LIMIT",
     "PERMISSION",
@@ -48,6 +49,7 @@ __all__ = (
     "SET_SINCE",
     "USER",
     "VHOST",
+    "Apply",
     "Check",
     "Command",
     "Declaration",
@@ -58,6 +60,7 @@ __all__ = (
     "Move",
     "Moved",
     "Outcome",
+    "Part",
     "Primaries",
     "PrimariesMoved",
     "Raise",
@@ -75,6 +78,9 @@ DECLARATIONS_MAX = 100_000
 
 ANNOUNCED_LEVEL = 2
 """From this feature level on, members announce by a command what they know."""
+
+APPLY_LEVEL = 7
+"""From this feature level on, several commands can be one."""
 
 OPTIONS_BYTES_MAX = 16 * 1024
 """For all options of a user, say, written down."""
@@ -271,6 +277,20 @@ class Set(msgspec.Struct, frozen=True, array_like=True, tag=True):
     expected: dict[str, Value] | None
 
 
+Part = Set | Delete | Declare | DeclareExchange | DeleteExchange | Bind | Unbind
+"""What may be one of several commands in one."""
+
+
+class Apply(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Does what several commands say, or nothing if one of them cannot be done.
+
+    Attributes:
+        commands: In this order.
+    """
+
+    commands: list[Part]
+
+
 Command = (
     Declare
     | Delete
@@ -289,6 +309,7 @@ Command = (
     | Bind
     | Unbind
     | EndIncarnations
+    | Apply
 )
 
 _FIELDS = {each.__name__: len(each.__struct_fields__) for each in Command.__args__}
@@ -321,6 +342,8 @@ class Outcome(msgspec.Struct, frozen=True):
         problem: Why it did not do what it says; empty where it did.
         entry: What it is about where that is a part of the topology.
         changes: What has come to the topology, and gone from it.
+        parts: Of several commands that were one: each with what it did.
+        failed: Which of these could not be done, from 0.
     """
 
     declaration: Declaration | None
@@ -328,6 +351,8 @@ class Outcome(msgspec.Struct, frozen=True):
     problem: str = ""
     entry: Entry | None = None
     changes: tuple[Change, ...] = ()
+    parts: tuple[tuple[Command, Outcome], ...] = ()
+    failed: int | None = None
 
 
 class _State(msgspec.Struct, array_like=True):
@@ -408,6 +433,11 @@ class Declarations:
             return outcome
         if isinstance(command, TopologyCommand):
             return self._apply_to_topology(command)
+        if isinstance(command, Apply):
+            return self._apply_all(command)
+        return self._apply_to_declared(command)
+
+    def _apply_to_declared(self, command: Declare | Set | Delete | Move | Moved) -> Outcome:
         key = (command.kind, command.vhost, command.name)
         match command:
             case Declare():
@@ -423,6 +453,26 @@ class Declarations:
         if outcome.has_changed:
             self._digest = ""
         return outcome
+
+    def _apply_all(self, command: Apply) -> Outcome:
+        """Do what several commands say; where one of them cannot be done all stays as it was."""
+        if self.level < APPLY_LEVEL:
+            text = f"feature level {APPLY_LEVEL} is needed for that: the cluster's is {self.level}"
+            return Outcome(None, False, text)
+        before = (self._next_number, dict(self._by_name), dict(self._by_number))
+        placements, next_entry = dict(self._placements), self.topology.next_number
+        parts: list[tuple[Command, Outcome]] = []
+        for index, each in enumerate(command.commands):
+            outcome = self.apply(each)
+            if outcome.problem:
+                changes = [change for _, done in parts for change in done.changes]
+                self.topology.take_back(changes, next_entry)
+                self._next_number, self._by_name, self._by_number = before
+                self._placements, self._digest = placements, ""
+                return Outcome(outcome.declaration, False, outcome.problem, failed=index)
+            parts.append((each, outcome))
+        has_changed = any(outcome.has_changed for _, outcome in parts)
+        return Outcome(None, has_changed, parts=tuple(parts))
 
     def _apply_to_topology(self, command: TopologyCommand) -> Outcome:
         if self.level < TOPOLOGY_LEVEL:
@@ -736,10 +786,24 @@ def decode(data: bytes) -> Command:
                 raise NotUnderstood(f"a command {tag!r:.80}")
             case [str(tag), *fields] if len(fields) > _FIELDS[tag]:
                 raise NotUnderstood(f"a command {tag!r} with {len(fields)} fields")
+            case ["Apply", [*parts]]:
+                for each in parts:
+                    _demand_understood(each)
         command: Command = _commands.decode(data)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise Malformed("a declaration", str(error)) from error
     return command
+
+
+def _demand_understood(part: object) -> None:
+    """See that one of several commands is none of a later version.
+
+    Raises:
+        NotUnderstood: It may be.
+    """
+    match part:
+        case [str(tag), *fields] if len(fields) > _FIELDS.get(tag, -1):
+            raise NotUnderstood(f"a command {tag!r:.80} with {len(fields)} fields")
 
 
 def _problem_with(command: Declare) -> str:

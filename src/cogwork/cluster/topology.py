@@ -473,6 +473,17 @@ class Topology:
             if entry.owner.incarnation < before:
                 yield entry
 
+    def take_back(self, changes: Iterable[Change], next_number: int) -> None:
+        """Undo what commands did.
+
+        Args:
+            changes: All of it since, in order.
+            next_number: As it was before.
+        """
+        for change in reversed([*changes]):
+            (self._remove if change.is_there else self._add)(change.entry)
+        self._next_number = next_number
+
     # -- entries
 
     def _add(self, entry: Entry) -> None:

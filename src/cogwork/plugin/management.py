@@ -9,7 +9,7 @@ at a time, so that looking costs nothing where nobody looks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -416,6 +416,32 @@ class ContainerView(Protocol):
 
     def queue(self, address: str) -> ManagedQueue | None:
         """Find a queue; None where there is none yet."""
+
+    def cluster_entries(self) -> list[list[object]]:
+        """List what the cluster has for all containers: kind, virtual host, name and options.
+
+        Raises:
+            ValueError: This container is in no cluster.
+        """
+
+    def apply_entries(
+        self, entries: Sequence[Sequence[Any]], *, is_pruning: bool, is_dry: bool
+    ) -> Awaitable[list[dict[str, object]]]:
+        """Have the cluster have other entries, all or none; return what changes.
+
+        Args:
+            entries: Those that it is to have, as `cluster_entries` lists them.
+            is_pruning: Whether what is not among them goes, but for streams and queues.
+            is_dry: Whether nothing is done.
+
+        Returns:
+            For each change `kind`, `vhost`, `name`, `before` and `after`, each null for nothing;
+            or one row with a `problem`, for which nothing is done.
+
+        Raises:
+            ConsensusError: It is not known whether it is done, or it is not.
+            ValueError: This container is in no cluster.
+        """
 
     def declare_queue(
         self, address: str, options: Mapping[str, object], requester: Requester | None = None

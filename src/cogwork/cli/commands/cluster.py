@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli.commands.cluster_config import config
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.management.manager import Manager
 from cogwork.cli.management.moving import LOOK_S, SILENCE_S, named, some
@@ -72,6 +73,9 @@ WARNING = (
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def cluster() -> None:
     """Show and recover a cluster, and change its members."""
+
+
+cluster.add_command(config)
 
 
 @cluster.command("status")

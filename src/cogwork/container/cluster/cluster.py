@@ -21,6 +21,7 @@ from cogwork import __version__
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import (
     SET_SINCE,
+    Apply,
     Declarations,
     Declare,
     Delete,
@@ -55,7 +56,7 @@ from cogwork.replication.calls import StreamKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from cogwork.cluster.declarations import Check, Command, Declaration, Value
+    from cogwork.cluster.declarations import Check, Command, Declaration, Part, Value
     from cogwork.cluster.topology import Topology, TopologyCommand
     from cogwork.container.cluster.identity import Identity
     from cogwork.plugin.engine.batch import Chunk
@@ -381,6 +382,18 @@ class Cluster:
         if outcome.problem:
             raise ValueError(outcome.problem)
 
+    def copied(self) -> Declarations:
+        """Return a copy of the declarations, to try something."""
+        return Declarations.from_bytes(self.declarations.to_bytes(), self._check)
+
+    async def apply(self, commands: Sequence[Part]) -> Outcome:
+        """Do what several commands say, or nothing of it; return which could not be done.
+
+        Raises:
+            ConsensusError: It is not known whether it is done, or it is not.
+        """
+        return await self.change_topology(Apply(list(commands)))
+
     async def raise_level(self, level: int, supports: Mapping[str, int]) -> None:
         """Raise the feature level, once every member knows the higher one.
 
@@ -413,7 +426,7 @@ class Cluster:
         if self.declarations.level > self._kept_level:
             await self._keep(await self._open())
 
-    async def change_topology(self, command: TopologyCommand | Delete) -> Outcome:
+    async def change_topology(self, command: TopologyCommand | Delete | Apply) -> Outcome:
         """Declare, bind or delete something of the topology; return once it is so here.
 
         Raises:
@@ -619,6 +632,12 @@ class Cluster:
 
     def _apply_one(self, command: Command) -> Outcome:
         outcome = self.declarations.apply(command)
+        for part in outcome.parts or ((command, outcome),):
+            self._tell_outcome(*part)
+        return outcome
+
+    def _tell_outcome(self, command: Command, outcome: Outcome) -> None:
+        """Tell the listener what a command has changed."""
         if isinstance(command, Primaries | PrimariesMoved | Recover):
             self._follow_primaries()
         if outcome.changes:
@@ -634,7 +653,6 @@ class Cluster:
                     self._tell(self._listener.deleted, outcome.declaration)
                 case _:
                     self._tell(self._listener.moved, outcome.declaration)
-        return outcome
 
     @staticmethod
     def _tell(tell: Callable[[T], None], what: T) -> None:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import structs
 
-from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, USER, VHOST
+from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, USER, VHOST, Apply
 from cogwork.config.limits import UserLimits
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
     declared_user_limits,
     problem_of_limit,
 )
+from cogwork.container.cluster.document import EntryRefused, entries_of, steps_between
 from cogwork.container.cluster.kept_declarations import KeptDeclarations
 from cogwork.container.cluster.settings import (
     DeclaredPolicy,
@@ -33,10 +34,11 @@ from cogwork.container.connections.shares import own_limit_name
 from cogwork.container.vhost.policies import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cogwork.cluster.declarations import Value
     from cogwork.config.settings import Configuration, Permission, Policy, User
+    from cogwork.container.cluster.document import DocumentEntry, Step
     from cogwork.container.cluster.replication import Replication
     from cogwork.plugin.management import Row
 
@@ -159,6 +161,58 @@ class ClusterSettings:
             if value is not None
         }
         await cluster.set(kind, vhost, name, cast("dict[str, Value]", wanted), before)
+
+    def entries(self) -> list[DocumentEntry]:
+        """List what the cluster has for all containers.
+
+        Raises:
+            ValueError: This container is in no cluster.
+        """
+        self._demand_cluster()
+        return entries_of(self._replication.cluster.declarations)
+
+    async def apply(
+        self, wanted: Sequence[DocumentEntry], *, is_pruning: bool, is_dry: bool
+    ) -> list[Step]:
+        """Have the cluster have other entries, all of them or none; return what changes.
+
+        Args:
+            wanted: Those that it is to have.
+            is_pruning: Whether what is not wanted goes, but for streams and queues.
+            is_dry: Whether nothing is done.
+
+        Raises:
+            EntryRefused: One entry cannot be; nothing is done.
+            ValueError: This container is in no cluster.
+            ConsensusError: It is not known whether it is done, or it is not.
+        """
+        self._demand_cluster()
+        cluster = self._replication.cluster
+        await cluster.know_all()
+        steps = steps_between(cluster.declarations, wanted, is_pruning=is_pruning)
+        if is_dry:
+            self._demand_valid(steps)
+        elif steps:
+            outcome = await cluster.apply([step.command for step in steps])
+            if outcome.failed is not None:
+                raise EntryRefused(steps[outcome.failed].entry.key, outcome.problem)
+            if outcome.problem:
+                raise ValueError(outcome.problem)
+        return steps
+
+    def _demand_valid(self, steps: Sequence[Step]) -> None:
+        """See that the steps could be done, by a copy of what is declared.
+
+        Raises:
+            EntryRefused: One cannot.
+            ValueError: None can.
+        """
+        cluster = self._replication.cluster
+        outcome = cluster.copied().apply(Apply([step.command for step in steps]))
+        if outcome.failed is not None:
+            raise EntryRefused(steps[outcome.failed].entry.key, outcome.problem)
+        if outcome.problem:
+            raise ValueError(outcome.problem)
 
     async def remove(self, kind: str, name: str, vhost: str = "") -> bool:
         """Take something back, in all containers; return whether it was there.

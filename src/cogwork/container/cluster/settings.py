@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration, Declarations, Value
 
 __all__ = (
+    "OPTIONS",
     "DeclaredPolicy",
     "Merged",
     "check",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.config.engine_checks import demand_installed
+from cogwork.container.cluster.document import DocumentEntry, EntryRefused
 from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.connections.clients import who_is
@@ -327,6 +328,47 @@ class View:
         await replication.levels.forget(name)
         if replication.topology is not None:
             await replication.topology.forget(name)
+
+    def cluster_entries(self) -> list[list[object]]:
+        """List what the cluster has for all containers: kind, virtual host, name and options."""
+        return [list(each) for each in self._container.cluster_settings.entries()]
+
+    async def apply_entries(
+        self, entries: Sequence[Sequence[Any]], *, is_pruning: bool, is_dry: bool
+    ) -> list[dict[str, object]]:
+        """Have the cluster have other entries, all or none; return what changes."""
+        settings = self._container.cluster_settings
+        try:
+            wanted = [self._resolved(DocumentEntry(*each)) for each in entries]
+            steps = await settings.apply(wanted, is_pruning=is_pruning, is_dry=is_dry)
+        except EntryRefused as error:
+            kind, vhost, name = error.key
+            return [{"kind": kind, "vhost": vhost, "name": name, "problem": str(error)}]
+        return [
+            {
+                "kind": step.entry.kind,
+                "vhost": step.entry.vhost,
+                "name": step.entry.name,
+                "before": step.before,
+                "after": None if step.is_removed else step.entry.options,
+            }
+            for step in steps
+        ]
+
+    def _resolved(self, entry: DocumentEntry) -> DocumentEntry:
+        """Return an entry with the options that it gets by the rules of its address.
+
+        Raises:
+            EntryRefused: It cannot be.
+        """
+        if entry.kind != "queue":
+            return entry
+        vhosts = self._container.vhosts
+        declarations = Declarations(vhosts.get(entry.vhost, vhosts[""]))
+        try:
+            return entry._replace(options=declarations.options_of(entry.name, entry.options))
+        except ManagementError as error:
+            raise EntryRefused(entry.key, error.description) from error
 
     async def set_setting(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool

@@ -112,6 +112,23 @@ class Declarations:
             raise error_of(refusal) from refusal
         return True
 
+    def options_of(self, address: str, options: Mapping[str, object]) -> dict[str, Any]:
+        """Return all options that a queue would have, as a cluster keeps them.
+
+        Args:
+            address: Its address.
+            options: As for `declare`.
+
+        Raises:
+            ManagementError: An option is wrong, or the address is none of a queue.
+        """
+        given = check_options("queue", options, QueueOptions)
+        try:
+            rule = _rule(*self._vhost.rule_of(address), given)
+        except Refused as refusal:
+            raise error_of(refusal) from refusal
+        return {key: value for key, value in _effective(rule).items() if value is not None}
+
     def _make_way(self, name: str) -> None:
         """Drop a plain address of that name, unless it is in use.
 

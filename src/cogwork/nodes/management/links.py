@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import Condition
 from cogwork.nodes.management.permission import ADDRESS, demand
@@ -88,6 +88,33 @@ class Links:
         yield from finished(self._container, self._container.move_primaries(voters))
         return Reply({}, 202)
 
+    def entries(self, _request: Request, requester: Requester) -> Reply:
+        """List what the cluster has for all containers."""
+        demand(requester, ADDRESS)
+        try:
+            return Reply({"entries": self._container.cluster_entries()})
+        except ValueError as error:
+            raise ManagementError(BAD_REQUEST, str(error)) from error
+
+    def apply(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
+        """Have the cluster have the `entries` of the body, all of them or none."""
+        demand(requester, ADDRESS)
+        body = request.attributes()
+        entries = body.get("entries")
+        if not isinstance(entries, list) or not all(map(_is_entry, entries)):
+            text = "entries is a list of lists: kind, virtual host, name and a map of options"
+            raise ManagementError(BAD_REQUEST, text)
+        return self._apply(
+            entries, is_pruning=bool(body.get("prune")), is_dry=bool(body.get("dry"))
+        )
+
+    def _apply(
+        self, entries: list[list[Any]], *, is_pruning: bool, is_dry: bool
+    ) -> Generator[bool, None, Reply]:
+        yield from known(self._container)
+        work = self._container.apply_entries(entries, is_pruning=is_pruning, is_dry=is_dry)
+        return Reply({"changes": (yield from finished(self._container, work))})
+
     def forget(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
         """Have the feature level no longer wait for `container`, which is gone for good."""
         demand(requester, ADDRESS)
@@ -103,3 +130,11 @@ class Links:
         demand(requester, ADDRESS)
         self._container.mesh.leave()
         return Reply({}, 202)
+
+
+def _is_entry(value: object) -> bool:
+    """Return whether this may be an entry of a cluster."""
+    match value:
+        case [str(), str(), str(), dict()]:
+            return True
+    return False

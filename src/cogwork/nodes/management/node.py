@@ -51,7 +51,7 @@ REQUEST_SIZE_BYTES_MAX = 256 * 1024
 
 LOOKS = frozenset(
     {"READ", "QUERY", "BOUNDS", "REPORT", "SUBSCRIBE", "UNSUBSCRIBE"}
-    | {"FILES", "CONTENT"}
+    | {"FILES", "CONTENT", "ENTRIES"}
     | {"GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-NODES"}
 )
 """Operations that change nothing of anybody else's."""

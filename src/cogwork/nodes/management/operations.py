@@ -269,6 +269,8 @@ def _of_operator(
             "STATUS": links.status,
             "PRIMARIES": links.primaries,
             "FORGET": links.forget,
+            "ENTRIES": links.entries,
+            "APPLY": links.apply,
         },
     }
 
