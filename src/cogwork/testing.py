@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Self
 
 from cogwork.config.reading import defaults, parse, with_options
 from cogwork.container.container import Container
-from cogwork.io.linger import close_lingering
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
@@ -115,7 +114,6 @@ class TestContainer:
         self._started.set()
         await self._stopping.wait()
         await running.stop(drain_timeout_s=0)
-        close_lingering(self._loop)
 
     def __enter__(self) -> str:
         return self.start().url

@@ -60,6 +60,7 @@ from cogwork.container.vhost.virtual_hosts import VirtualHosts, plans_of
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.io.linger import close_lingering
 from cogwork.io.places import Places
 from cogwork.tls.expiry import EXPIRY
 
@@ -537,6 +538,7 @@ class Container:
         self._exchange_file.close()
         self._access.close()
         self.security.close()
+        close_lingering(asyncio.get_running_loop())  # it may end before their peers do
 
     async def _end_credit(self, under_way_s: float, *, has_all_end: bool) -> None:
         """Have others send no more, and wait for what was under way."""

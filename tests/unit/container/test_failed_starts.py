@@ -1,4 +1,4 @@
-"""A start that fails leaves nothing open or locked: the next one in this process finds all free."""
+"""What failed to start, or has stopped, has nothing open or locked: the next one finds all free."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.config.errors import DataDirectoryError
 from cogwork.config.reading import parse
 from cogwork.container.container import Container
@@ -126,3 +127,22 @@ def test_one_that_is_in_use_stays_with_who_uses_it(tmp_path: Path) -> None:
         await lived(text)
 
     asyncio.run(story())
+
+
+def test_one_that_has_stopped_has_nothing_open_whatever_its_peers_do() -> None:
+    async def live() -> set[str]:
+        before = opened()
+        container = Container(parse("[[listen]]\nport = 0", "test"))
+        await container.start()
+        port = container.endpoints[0].rpartition(":")[2]
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
+        writer.write(AMQP_HEADER)
+        assert await reader.readexactly(len(AMQP_HEADER)) == AMQP_HEADER
+        theirs = opened() - before
+        await container.stop(drain_timeout_s=0)
+        left = (opened() - before) & theirs
+        writer.close()
+        await writer.wait_closed()
+        return left
+
+    assert len(asyncio.run(live())) == 1, "the peer's own socket alone"
