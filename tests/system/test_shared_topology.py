@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,9 @@ EDGES = ["ab", "bc", "ca", "sa", "sb"]
 
 
 BOTH = {"exchange", "queue"}
+
+ROUNDS = 10
+"""Of consumers that come in one moment."""
 
 
 def head_of(folder: Path) -> Any:
@@ -262,3 +267,33 @@ def test_without_a_majority_it_is_said_soon_that_nothing_can_be_declared(tmp_pat
             basic_channel(members["a"].served) as channel,
         ):
             channel.exchange_declare("new", "direct")
+
+
+def test_of_exclusive_consumers_at_all_containers_at_once_one_is_let_in(
+    members: dict[str, Member],
+) -> None:
+    homed = {"x-queue-type": "classic"}
+    with basic_channel(members["a"].served) as channel:
+        channel.queue_declare("alone", durable=True, arguments=homed)
+    for _ in range(ROUNDS):
+        start = threading.Barrier(len(members))
+        with ThreadPoolExecutor(len(members)) as pool:
+            ends = threading.Barrier(len(members))
+            asked = [pool.submit(_consumed, each, start, ends) for each in members.values()]
+            codes = sorted(each.result() for each in asked)
+        assert codes == [0, 403, 403, 403]
+    with basic_channel(members["a"].served) as channel:
+        channel.queue_delete("alone")
+
+
+def _consumed(member: Member, start: threading.Barrier, ends: threading.Barrier) -> int:
+    """Ask for a queue alone with all others; return what was answered, 0 for a consumer."""
+    with basic_channel(member.served) as channel:
+        start.wait()
+        code = 0
+        try:
+            channel.basic_consume("alone", lambda *_: None, exclusive=True)
+        except ChannelClosedByBroker as error:
+            code = error.reply_code
+        ends.wait()  # none has gone by then
+        return code

@@ -45,6 +45,9 @@ __all__ = ("HANDLERS", "apply_settlement")
 GENERATED = "amq.ctag-"
 TAG_OCTETS = 16
 
+TICKET_BITS = 63
+"""Of a number by which a consumer has a place reserved, which no other one has."""
+
 
 def publish(channel: Channel, method: m.BasicPublish, content: Content | None) -> Work | None:
     """Publish a message."""
@@ -123,7 +126,8 @@ def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) 
         queue = _queue_to_consume(channel, method)
         if queue.is_elsewhere:
             return _consume_elsewhere(channel, method, tag, queue)
-        _demand_shared(channel, queue, method, Counts(0, queue.consumer_count, queue.is_taken))
+        expected = queue.consumer_count + queue.reserved_count
+        _demand_shared(channel, queue, method, Counts(0, expected, queue.is_taken))
         consumer = _consumer_of(channel, method, tag, queue)
     _begin(channel, method, tag, consumer)
     return None
@@ -133,8 +137,10 @@ async def _consume_elsewhere(
     channel: Channel, method: m.BasicConsume, tag: str, queue: DeclaredQueue
 ) -> None:
     """Start a consumer of a queue that another container owns, if it says that there is room."""
-    _demand_shared(channel, queue, method, await channel.queues.counts(queue))
-    _begin(channel, method, tag, _consumer_of(channel, method, tag, queue))
+    ticket = secrets.randbits(TICKET_BITS)
+    counts = await channel.queues.counts(queue, ticket, is_exclusive=method.exclusive)
+    _demand_shared(channel, queue, method, counts)
+    _begin(channel, method, tag, _consumer_of(channel, method, tag, queue, ticket))
 
 
 def _begin(
@@ -159,7 +165,7 @@ def _queue_to_consume(channel: Channel, method: m.BasicConsume) -> DeclaredQueue
 
 
 def _consumer_of(
-    channel: Channel, method: m.BasicConsume, tag: str, queue: DeclaredQueue
+    channel: Channel, method: m.BasicConsume, tag: str, queue: DeclaredQueue, ticket: int = 0
 ) -> Consumer:
     priority = priority_in(method.arguments, channel.queues.place(queue.name))
     end = channel.end.consumer(
@@ -169,7 +175,7 @@ def _consumer_of(
         no_local=method.no_local,
     )
     end.priority = priority
-    return Consumer(channel, tag, queue, end, is_exclusive=method.exclusive)
+    return Consumer(channel, tag, queue, end, is_exclusive=method.exclusive, ticket=ticket)
 
 
 def _demand_shared(
@@ -180,7 +186,7 @@ def _demand_shared(
     Raises:
         ProtocolError: Somebody has it alone, or it is wanted alone and is not (403).
     """
-    if counts.is_taken or (method.exclusive and counts.consumers):
+    if counts.is_taken or not counts.is_done or (method.exclusive and counts.consumers):
         text = f"{channel.queues.place(queue.name)} in exclusive use"
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
 

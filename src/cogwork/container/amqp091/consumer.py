@@ -32,6 +32,7 @@ class Consumer:
         tag: What the client calls it.
         queue: Where it takes from.
         is_exclusive: Whether nobody else may take from there.
+        ticket: By what its place at a queue elsewhere is reserved; 0 where none is.
         end: The compiled half.
         is_attached: Whether it has not ended.
         is_active: Whether it gets messages; of a queue with a single active consumer one does.
@@ -46,11 +47,13 @@ class Consumer:
         end: BasicConsumer,
         *,
         is_exclusive: bool = False,
+        ticket: int = 0,
     ) -> None:
         self.channel = channel
         self.tag = tag
         self.queue = queue
         self.is_exclusive = is_exclusive
+        self.ticket = ticket
         self.end = end
         self.is_attached = False
         self.is_active = False
@@ -93,7 +96,11 @@ class Consumer:
         self.is_active = True
         reach = self.channel.vhost.reach
         if reach is not None:
-            claim = {"exclusive": int(self.is_exclusive), "priority": self.end.priority}
+            claim = {
+                "exclusive": int(self.is_exclusive),
+                "priority": self.end.priority,
+                "ticket": self.ticket,
+            }
             reach.queue_federation.add_consumer(self.queue.node, self._subscription, claim=claim)
 
     def leave(self) -> None:

@@ -24,7 +24,7 @@ from cogwork.container.amqp091.queue_arguments import (
     check_equal,
     options_of,
 )
-from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, OwnerAway
+from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, RESERVE, OwnerAway
 from cogwork.container.vhost.private_names import is_generated
 from cogwork.plugin.capabilities import Removable, Storing, replica_of
 from cogwork.plugin.node import Refused
@@ -46,6 +46,9 @@ __all__ = ("BasicQueues", "DeclaredQueue", "Traits", "address_of", "rule_of_queu
 log = logging.getLogger("cogwork")
 
 PREFIX = "queue/"
+
+RESERVED_S = 3.0
+"""So long a consumer of another container has to come that was told that it may."""
 
 DELETED_AT_ONCE = 100
 """Of the queues of a connection that has gone: some 5 ms, in which nobody else has a turn."""
@@ -144,6 +147,7 @@ class DeclaredQueue:
     used_s: float = field(default_factory=time.monotonic)
     policy_expires_s: float | None = None
     fetching: int = 0
+    _reservations: dict[int, tuple[float, bool]] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
@@ -190,7 +194,30 @@ class DeclaredQueue:
     def is_taken(self) -> bool:
         """Whether a consumer has it alone: then it is the only one."""
         first = next(iter(self.consumers), None)
-        return first is not None and first.is_exclusive
+        self._forget_reservations()
+        is_reserved = any(is_exclusive for _, is_exclusive in self._reservations.values())
+        return is_reserved or (first is not None and first.is_exclusive)
+
+    @property
+    def reserved_count(self) -> int:
+        """Counts the consumers of other containers that are about to come."""
+        self._forget_reservations()
+        return len(self._reservations)
+
+    def reserve(self, ticket: int, *, is_exclusive: bool) -> bool:
+        """Keep a place for a consumer of another container; return whether there is one."""
+        expected = self.consumer_count + self.reserved_count
+        if self.is_taken or (is_exclusive and expected):
+            return False
+        self._reservations[ticket] = (time.monotonic() + RESERVED_S, is_exclusive)
+        return True
+
+    def _forget_reservations(self) -> None:
+        """Give the places up whose consumers have not come in time."""
+        if self._reservations:
+            now_s = time.monotonic()
+            kept = {key: each for key, each in self._reservations.items() if each[0] > now_s}
+            self._reservations = kept
 
     def use(self) -> None:
         """Take note that somebody uses it."""
@@ -218,7 +245,9 @@ class DeclaredQueue:
         Raises:
             Refused: Another one has the queue alone, or this one wants to and does not.
         """
-        if self.is_taken or (consumer.is_exclusive and self.consumer_count):
+        self._reservations.pop(consumer.ticket, None)
+        expected = self.consumer_count + self.reserved_count
+        if self.is_taken or (consumer.is_exclusive and expected):
             text = f"queue {self.name!r:.200} is in exclusive use"
             raise Refused(text, Condition.RESOURCE_LOCKED)
         self.enter(consumer)
@@ -272,11 +301,13 @@ class Counts(NamedTuple):
         messages: What waits for a consumer.
         consumers: Those at all containers.
         is_taken: Whether one of them has it alone.
+        is_done: Whether a place was reserved, if that was asked for.
     """
 
     messages: int
     consumers: int
     is_taken: bool = False
+    is_done: bool = True
 
 
 class BasicQueues:
@@ -467,16 +498,25 @@ class BasicQueues:
 
     # -- what another container owns
 
-    async def counts(self, queue: DeclaredQueue) -> Counts:
+    async def counts(
+        self, queue: DeclaredQueue, ticket: int = 0, *, is_exclusive: bool = False
+    ) -> Counts:
         """Return what a queue has, wherever that is.
+
+        Args:
+            queue: Which one.
+            ticket: By what a consumer that comes next is told there; 0 for none.
+            is_exclusive: Whether that one wants the queue alone.
 
         Raises:
             ProtocolError: Its owner cannot be reached (404).
         """
         if not queue.is_elsewhere:
             return Counts(queue.message_count, queue.consumer_count, queue.is_taken)
-        said = await self._ask(queue, COUNTS)
-        return Counts(said["ready"], said["consumers"], bool(said.get("is-taken")))
+        asked = {RESERVE: ticket, "exclusive": int(is_exclusive)} if ticket else {}
+        said = await self._ask(queue, COUNTS, **asked)
+        is_done = bool(said["is-done"])
+        return Counts(said["ready"], said["consumers"], bool(said.get("is-taken")), is_done)
 
     async def purge(self, queue: DeclaredQueue) -> int:
         """Drop what waits in a queue that another container owns; return how much that was.

@@ -32,11 +32,24 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.plugin.node import Node
 
-__all__ = ("COUNTS", "GIVE_UP", "PURGE", "OwnerAway", "Questions", "answer", "standing_of")
+__all__ = (
+    "COUNTS",
+    "GIVE_UP",
+    "PURGE",
+    "RESERVE",
+    "OwnerAway",
+    "Questions",
+    "answer",
+    "standing_of",
+)
 
 COUNTS: Final = "counts"
 PURGE: Final = "purge"
 GIVE_UP: Final = "give-up"
+
+RESERVE: Final = "reserve"
+"""What a question for counts has besides where a consumer is about to come: the number by which its
+attach names it, so that of several that want a queue alone one is told that it may."""
 
 ANSWER_TIMEOUT_S = 10.0
 """So long an owner that can be reached has to answer."""
@@ -253,6 +266,10 @@ def _answer(vhost: Place, node: Replicated, question: Mapping[str, object]) -> M
         standing.use()
         said["consumers"] = standing.consumer_count
         said["is-taken"] = int(standing.is_taken)
+        ticket = question.get(RESERVE)
+        if isinstance(ticket, int):
+            is_exclusive = bool(question.get("exclusive"))
+            said["is-done"] = int(standing.reserve(ticket, is_exclusive=is_exclusive))
     if kind == PURGE:
         said["purged"] = node.store.purge()
     elif kind == GIVE_UP and isinstance(node, Removable):

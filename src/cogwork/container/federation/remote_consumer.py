@@ -42,6 +42,14 @@ class Standing(Protocol):
     def others(self) -> Iterable[object]:
         """List its consumers."""
 
+    def reserve(self, ticket: int, *, is_exclusive: bool) -> bool:
+        """Keep a place for a consumer of another container; return whether there is one.
+
+        Args:
+            ticket: What the consumer will name.
+            is_exclusive: Whether it wants the queue alone.
+        """
+
     def enter_far(self, consumer: RemoteConsumer) -> None:
         """Take a consumer in: it gets messages now, or in its turn.
 
@@ -76,6 +84,7 @@ class RemoteConsumer:
         link: The link.
         standing: Who decides when it gets messages; None where it always does.
         is_exclusive: Whether nobody else may take from there.
+        ticket: By what its place was reserved; 0 where none was.
         is_fetching: Whether it takes one message and goes (`basic.get`).
         is_active: Whether it gets messages.
         is_gone: Whether its link has gone.
@@ -86,6 +95,7 @@ class RemoteConsumer:
     link: Link
     standing: Standing | None = None
     is_exclusive: bool = False
+    ticket: int = 0
     is_fetching: bool = False
     is_active: bool = False
     is_gone: bool = False

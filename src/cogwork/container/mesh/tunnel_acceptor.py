@@ -257,6 +257,7 @@ class TunnelAcceptor:
         if isinstance(claim, dict) and replica is not None:
             end.priority = int(claim.get("priority", 0))
             consumer.is_exclusive = bool(claim.get("exclusive"))
+            consumer.ticket = int(claim.get("ticket", 0))
             consumer.is_fetching = bool(claim.get("fetch"))
             consumer.standing = standing_of(vhost, name)
         consumer.begin()
