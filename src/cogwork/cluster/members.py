@@ -82,10 +82,15 @@ def spid_of(incarnation: int, container_id: str) -> str:
     return f"{start:%Y%m%dT%H%M%S}.{incarnation % 1000:03d}Z-{container_id}"
 
 
-def root_of(members: Sequence[Member]) -> str:
-    """Return whom the members of the highest term take for the root; empty for nobody."""
-    known = [each.facts for each in members if each.facts is not None and each.facts.root]
-    return max(known, key=lambda each: each.term).root if known else ""
+def root_of(members: Sequence[Member]) -> tuple[str, int]:
+    """Return whom the members take for the root in the highest term in which any knows one.
+
+    Returns:
+        The root and its term; empty and the highest term for nobody, as of an election.
+    """
+    told = [(each.facts.term, each.facts.root) for each in members if each.facts is not None]
+    term, root = max((each for each in told if each[1]), default=(0, ""))
+    return root, term if root else max((each[0] for each in told), default=0)
 
 
 def warnings_of(members: Sequence[Member]) -> list[str]:
@@ -102,7 +107,7 @@ def _lost(members: Sequence[Member]) -> Iterator[str]:
             f"only {answering} of {len(primaries)} primaries answer: nothing can be declared until "
             "a majority does"
         )
-    elif not root_of(members):
+    elif not root_of(members)[0]:
         yield "no root is known: the primaries are electing one"
     if silent:
         yield f"no answer from {', '.join(silent)}"

@@ -42,12 +42,12 @@ def test_equal_starts_are_told_apart_by_the_id() -> None:
 
 
 def test_the_root_is_that_of_the_highest_term() -> None:
-    assert root_of([active("a", root="a", term=3), active("b", root="b", term=4)]) == "b"
+    assert root_of([active("a", root="a", term=3), active("b", root="b", term=4)]) == ("b", 4)
 
 
 def test_who_knows_no_root_has_no_say() -> None:
-    assert root_of([active("a", root="", term=9), active("b")]) == "a"
-    assert root_of([active("a", root="")]) == ""
+    assert root_of([active("a", root="", term=9), active("b")]) == ("a", 3), "its own term"
+    assert root_of([active("a", root="")]) == ("", 3)
 
 
 def test_a_cluster_that_is_well_has_no_warnings() -> None:

@@ -63,12 +63,12 @@ class RollCall:
             `warnings`.
         """
         members = await self._ask_all()
-        root = root_of(members)
+        root, term = root_of(members)
         return {
             "name": self._name,
             "uuid": self._uuid(),
             "root": root or None,
-            "term": max((each.facts.term for each in members if each.facts), default=0),
+            "term": term,
             "members": [_row(each, root) for each in members],
             "warnings": warnings_of(members),
         }
