@@ -81,6 +81,7 @@ soak: setup
 	COGWORK_DISK_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_disk_ledger.py
 	COGWORK_BASIC_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_basic_ledger.py
 	COGWORK_HISTORIES=500 $(BIN)/python -m pytest --timeout 7200 tests/system/test_any_node.py
+	COGWORK_CHAOS_S=600 COGWORK_CHAOS_SEEDS=1,2,3,4,5,6 $(BIN)/python -m pytest -s --timeout 900 tests/system/test_cluster_chaos.py
 	COGWORK_CELERY_TASKS=20000 $(BIN)/python -m pytest -s --timeout 3600 tests/system/test_celery.py
 	COGWORK_HANDLER_ITEMS=1000000 $(BIN)/python -m pytest -s --timeout 30000 tests/system/test_handler_ledger.py
 	COGWORK_REPLICATED_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_replicated_ledger.py
