@@ -470,6 +470,13 @@ def test_each_claim_of_the_threat_model_names_tests_that_there_are() -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", ["docs/internals/cluster-promises.md", "docs/operations.md"])
+def test_each_promise_of_a_cluster_names_tests_that_there_are(page: str) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", (ROOT / page).read_text())
+    assert len(named) >= 10
+    assert [test for file, test in named if not has_test(ROOT / file, test)] == []
+
+
 def has_test(file: Path, name: str) -> bool:
     pattern = rf"^(?:async )?def {name}\("
     return file.exists() and re.search(pattern, file.read_text(), re.MULTILINE) is not None
