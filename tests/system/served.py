@@ -144,6 +144,13 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+def ended(*words: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own; return how it ends."""
+    with started(*words) as process:
+        output, errors = process.communicate(timeout=timeout_s)
+    return subprocess.CompletedProcess(words, process.returncode, output, errors)
+
+
 @contextlib.contextmanager
 def served(folder: Path, configuration: str = "", *, head: str = "") -> Iterator[Served]:
     """Run a container for the length of a `with` block.

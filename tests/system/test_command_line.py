@@ -20,7 +20,7 @@ import cogwork
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.config.password_hash import hash_password
 
-from .served import COGWORK, OPEN, Served, served, started, within
+from .served import COGWORK, OPEN, Served, ended, served, started, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +49,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def failing(*arguments: str) -> tuple[int, str]:
     """Run a command that ends with an error; return its exit code and its one line."""
-    done = subprocess.run(
-        [*COGWORK, *arguments], capture_output=True, text=True, timeout=30, check=False
-    )
+    done = ended(*arguments)
     assert done.stderr.startswith("cogwork: "), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     return done.returncode, done.stderr
@@ -156,13 +154,7 @@ def test_presettled_messages_arrive_too(container: Served) -> None:
 
 
 def test_what_is_not_accepted_is_8(container: Served) -> None:
-    done = subprocess.run(
-        [*COGWORK, "send", container.url, "queue/small", "x", "--count", "5", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = ended("send", container.url, "queue/small", "x", "--count", "5", "--json")
     assert done.returncode == ExitCode.NOT_ACCEPTED
     assert "2 accepted, 3 rejected" in done.stderr
     told = json.loads(done.stdout)
@@ -172,19 +164,17 @@ def test_what_is_not_accepted_is_8(container: Served) -> None:
 
 def test_what_is_no_wildcard_is_told(container: Served) -> None:
     asked = ("receive", container.url, "topic/fli*.eu", "--timeout", "0.3")
-    done = subprocess.run([*COGWORK, *asked], capture_output=True, timeout=20, check=False)
-    assert (done.returncode, done.stdout) == (ExitCode.OK, b"")
-    told = b"cogwork: fli* is an ordinary word: * and # are wildcards only as whole words\n"
+    done = ended(*asked)
+    assert (done.returncode, done.stdout) == (ExitCode.OK, "")
+    told = "cogwork: fli* is an ordinary word: * and # are wildcards only as whole words\n"
     assert told in done.stderr
 
 
 def test_nothing_in_time_is_7(container: Served) -> None:
     asked = ("receive", container.url, "queue/empty", "--timeout", "0.3")
-    done = subprocess.run(
-        [*COGWORK, *asked, "--count", "1"], capture_output=True, timeout=20, check=False
-    )
-    assert (done.returncode, done.stdout) == (ExitCode.TIMEOUT, b"")
-    assert done.stderr == b"cogwork: nothing more came for 0.3 s: 0 of 1 messages\n"
+    done = ended(*asked, "--count", "1")
+    assert (done.returncode, done.stdout) == (ExitCode.TIMEOUT, "")
+    assert done.stderr == "cogwork: nothing more came for 0.3 s: 0 of 1 messages\n"
     assert container.run(*asked) == "", "without a count it is no failure"
 
 
@@ -194,14 +184,8 @@ def test_what_is_no_message_is_told(container: Served) -> None:
             await out.post_encoded([b"\x00\x53\x77\x99", cogwork.Message("one").encode()])
 
     asyncio.run(publish())
-    done = subprocess.run(
-        [*COGWORK, "receive", container.url, "queue/none", "--count", "1"],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=True,
-    )
-    assert done.stdout == "one\n"
+    done = ended("receive", container.url, "queue/none", "--count", "1")
+    assert (done.returncode, done.stdout) == (ExitCode.OK, "one\n")
     told = "cogwork: rejected 1 malformed message, not printed\n"
     assert done.stderr == told
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 import cogwork
 from cogwork.cli.exit_codes import ExitCode
 
-from .served import COGWORK, Served, served, started
+from .served import COGWORK, Served, ended, served, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +26,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def limited(*words: str) -> tuple[int, str, dict[str, object]]:
     """Send with a time-out; return the exit code, and what is told to people and to programs."""
-    done = subprocess.run(
-        [*COGWORK, "send", *words, "--json"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = ended("send", *words, "--json")
     return done.returncode, done.stderr, json.loads(done.stdout)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .arrow_readers import publish
 from .clusters import command
 from .meshes import Member, meshed
-from .served import COGWORK, READY_TIMEOUT_S, done, within
+from .served import COGWORK, READY_TIMEOUT_S, done, ended, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,13 +48,7 @@ def test_damage_is_told_to_people_and_a_log_that_is_gone_is_no_new_one(tmp_path:
         stocked(tmp_path, member)
 
         shutil.move(data_dir / "wal", tmp_path / "wal")
-        refused = subprocess.run(
-            [*COGWORK, "serve", "--config", str(member.configure())],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        refused = ended("serve", "--config", str(member.configure()))
         assert refused.returncode != 0
         assert f"{data_dir}/wal is missing: put it back" in refused.stderr
         assert not (data_dir / "wal").exists(), "nothing is made where something is missing"

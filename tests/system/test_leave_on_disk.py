@@ -14,7 +14,7 @@ import cogwork
 
 from .ledgers import row
 from .meshes import Member, linked, meshed
-from .served import COGWORK, SETTLE_TIMEOUT_S, within
+from .served import SETTLE_TIMEOUT_S, ended, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,9 +91,7 @@ def test_what_nobody_has_on_disk_stays_on_disk(tmp_path: Path) -> None:
         b.start()
         linked(members.values())
         fill(b, tmp_path)
-        finished = subprocess.run(
-            [*COGWORK, "leave", b.url], capture_output=True, text=True, check=False, timeout=60
-        )
+        finished = ended("leave", b.url, timeout_s=60)
         assert (finished.returncode, finished.stderr) == (1, ""), "no bar where nobody looks on"
         assert f"0 items moved, {ITEMS} stay" in finished.stdout
         assert f"{ITEMS} stay on disk, in {tmp_path}/b: start the container" in finished.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from .meshes import Member, meshed
-from .served import COGWORK, done, ran, within
+from .served import done, ran, started, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,8 +56,7 @@ class Exporter:
 @contextlib.contextmanager
 def exporting(url: str, *options: str) -> Iterator[Exporter]:
     """Run an exporter for the length of a `with` block."""
-    command = [*COGWORK, "metrics", url, "--listen", "127.0.0.1:0", "--json", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started("metrics", url, "--listen", "127.0.0.1:0", "--json", *options) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
 
-from .served import COGWORK, READY_TIMEOUT_S, serving, within
+from .served import READY_TIMEOUT_S, ended, serving, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,13 +116,7 @@ def test_the_rest_of_a_routers_file_is_warned_of(tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "qdrouterd.conf"
     file.write_text("fixed-address {\n    prefix: /unicast\n    fanout: one\n}\n")
-    done = subprocess.run(
-        [*COGWORK, "serve", "--config", str(file)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=20,
-    )
+    done = ended("serve", "--config", str(file))
     assert done.returncode == ExitCode.CONFIGURATION
     assert done.stderr == (
         f'cogwork: {file}:3: fixed-address.fanout: found "one", '

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import trustme
+from forked import forked
 from proton import ConnectionException, Message, Timeout
 from proton.utils import BlockingConnection
 
@@ -26,7 +27,7 @@ from cogwork.config.password_hash import hash_password
 from cogwork.io.wakefulness import DEVICE
 
 from .manager import Manager
-from .served import COGWORK, within
+from .served import COGWORK, ended, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,8 +41,11 @@ class Process:
     def __init__(self, folder: Path, *arguments: str, wrapper: Sequence[str] = ()) -> None:
         self.out, self.err = folder / "out", folder / "err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            command = [*wrapper, *COGWORK, "serve", *arguments]
-            self.process = subprocess.Popen(command, stdout=out, stderr=err)
+            if wrapper:
+                command = [*wrapper, *COGWORK, "serve", *arguments]
+                self.process = subprocess.Popen(command, stdout=out, stderr=err)
+            else:
+                self.process = forked("serve", *arguments, stdout=out, stderr=err)
         within(START_TIMEOUT_S, lambda: "\n" in self.out.read_text(), "it says where it listens")
 
     @property
@@ -73,9 +77,7 @@ def serving(folder: Path, *arguments: str, wrapper: Sequence[str] = ()) -> Itera
 
 def failing(*arguments: str) -> tuple[int, str]:
     """Run a `cogwork serve` that cannot start; return its exit code and what it said."""
-    done = subprocess.run(
-        [*COGWORK, "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
-    )
+    done = ended("serve", *arguments)
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("cogwork: ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import zmq.auth
 from cogwork.cli.exit_codes import ExitCode
 
 from .honest import beside, gateway_url
-from .served import COGWORK, within
+from .served import ended, within
 from .zeromq_mesh import gateway, session
 
 if TYPE_CHECKING:
@@ -307,11 +306,10 @@ def test_a_gateway_that_would_let_anybody_in_does_not_start(
     make_keys(tmp_path / "keys")
     file = tmp_path / "keys" / "cogwork.toml"
     file.write_text(f"{configuration}\n[gateway.zeromq]\n{options}\n")
-    command = [*COGWORK, "serve", "--listen", "127.0.0.1:0", "--config", str(file)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == ExitCode.CONFIGURATION
-    assert says in ended.stderr
-    assert "Traceback" not in ended.stderr
+    refused = ended("serve", "--listen", "127.0.0.1:0", "--config", str(file), timeout_s=60)
+    assert refused.returncode == ExitCode.CONFIGURATION
+    assert says in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_a_reload_that_would_let_anybody_in_changes_nothing(tmp_path: Path) -> None:
