@@ -1,7 +1,7 @@
 """Commands of the command line in processes that start without loading any module.
 
-A process of `forked` is a `subprocess.Popen` in all else; tests of what comes before the first module
-of this project is loaded start one anew.
+A process of `forked` is a `subprocess.Popen` in all else; tests of what comes before the first
+module of this project is loaded start one anew.
 """
 
 from __future__ import annotations
