@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from pika.exceptions import ChannelClosedByBroker
 
 from .basic_clients import basic_channel, basic_connection, taken
 from .meshes import linked, meshed
-from .served import within
+from .served import done, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,6 +143,16 @@ def test_consumers_are_counted_wherever_they_are(members: dict[str, Member]) -> 
             channel.basic_consume("r", lambda *_: None)
         for channel in (near, far, home):
             within(10, partial(counts_three, channel), "three consumers are counted")
+
+
+def test_a_command_purges_a_queue_at_its_home(members: dict[str, Member]) -> None:
+    with basic_channel(members["a"].served) as channel:
+        channel.confirm_delivery()
+        for _ in range(3):
+            channel.basic_publish("", "one", b"x")
+        told = json.loads(done("queue", "purge", members["c"].url, "queue/one", "--json").stdout)
+        assert told == {"address": "queue/one", "purged": 3}
+        assert queue_length(channel, "one") == 0
 
 
 def test_a_queue_is_deleted_at_its_home_unless_it_is_in_use(members: dict[str, Member]) -> None:

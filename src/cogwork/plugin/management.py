@@ -467,6 +467,15 @@ class ContainerView(Protocol):
             ManagementError: The queue is in use.
         """
 
+    def purge_elsewhere(self, address: str) -> Awaitable[int] | None:
+        """Drop what waits in a queue that another container owns; return how much that was.
+
+        None is returned where the queue is not another container's.
+
+        Raises:
+            Unavailable: Its owner does not answer.
+        """
+
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
         """Have the whole cluster give up a queue with what it holds; tell whether there was one.
 

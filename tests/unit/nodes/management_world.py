@@ -194,6 +194,9 @@ class FakeContainer:
     def delete_queue(self, address: str) -> bool:
         return self.queues.pop(address, None) is not None
 
+    def purge_elsewhere(self, _address: str) -> None:
+        return None
+
     async def withdraw_queue(self, _address: str) -> bool:
         if self.trouble is not None:
             raise self.trouble

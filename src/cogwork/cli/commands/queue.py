@@ -104,10 +104,21 @@ def list_(url: str, as_json: bool) -> None:
     show_default="as [[address]] says, or auto",
     help="Where items are kept; short for --option durability=….",
 )
+@click.option(
+    "--home",
+    metavar="ID",
+    help="Container that keeps the queue for all linked ones; short for --option home=ID.",
+)
 @certified
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def declare(
-    url: str, address: str, *, pairs: tuple[str, ...], durability: str | None, as_json: bool
+    url: str,
+    address: str,
+    *,
+    pairs: tuple[str, ...],
+    durability: str | None,
+    home: str | None,
+    as_json: bool,
 ) -> None:
     """Declare a queue. Does nothing if it exists with the same options.
 
@@ -117,6 +128,8 @@ def declare(
     options = parse_options(pairs)
     if durability is not None:
         options["durability"] = durability
+    if home is not None:
+        options["home"] = home
 
     async def work(workers: dict[str, Client]) -> Declared:
         return await SharedQueue(workers, address).declare(options)

@@ -19,6 +19,7 @@ from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.requester import ClientRequester
+from cogwork.container.federation.questions import PURGE, OwnerAway
 from cogwork.container.management.exchanges import ManagedExchanges
 from cogwork.container.management.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
@@ -29,7 +30,8 @@ from cogwork.container.vhost.reported import Reported
 from cogwork.container.vhost.stream_declarations import StreamDeclarations, demand_topics
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.plugin.capabilities import Bindable
+from cogwork.plugin.capabilities import Bindable, replica_of
+from cogwork.plugin.engine.errors import Unavailable
 from cogwork.plugin.management import (
     BAD_REQUEST,
     CONSUMER,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.connections.node_shares import Makers
     from cogwork.container.container import Container
+    from cogwork.container.federation.questions import Questions
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
@@ -276,6 +279,14 @@ class View:
         """Give up a queue of this container's; return whether there was one."""
         return self._declarations.delete(address)
 
+    def purge_elsewhere(self, address: str) -> Awaitable[int] | None:
+        """Drop what waits in a queue that another container owns; None where none does."""
+        name = address.removeprefix("/")
+        replica, reach = replica_of(self._vhost.nodes.get(name)), self._vhost.reach
+        if replica is None or replica.epoch is not None or reach is None:
+            return None
+        return _purge_by(reach.questions, name)
+
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
         """Have the whole cluster give up a queue; tell whether there was one."""
         name, topology = address.removeprefix("/"), self._vhost.topology
@@ -462,3 +473,15 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
 
 def _do_nothing() -> None:
     """Nobody waits for anything."""
+
+
+async def _purge_by(questions: Questions, address: str) -> int:
+    """Have the owner of a queue drop what waits in it.
+
+    Raises:
+        Unavailable: It does not answer.
+    """
+    try:
+        return (await questions.ask(address, PURGE))["purged"]
+    except OwnerAway as away:
+        raise Unavailable(str(away)) from away

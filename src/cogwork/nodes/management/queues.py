@@ -11,7 +11,7 @@ from cogwork.nodes.management.waiting import assured, deleted, finished, known, 
 from cogwork.plugin.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from cogwork.nodes.management.request import Request
     from cogwork.plugin.management import ContainerView, ManagedQueue, Requester
@@ -107,8 +107,16 @@ class Queues:
         return Reply(items, properties={"count": len(items)})
 
     def purge(self, request: Request, requester: Requester) -> Steps:
-        """Drop every item that no consumer holds."""
+        """Drop every item that no consumer holds, wherever the queue is."""
+        name = request.required_name()
+        demand(requester, name)
+        asked = self._container.purge_elsewhere(name)
+        if asked is not None:
+            return self._purge_elsewhere(asked)
         return _purge(self._find(request, requester))
+
+    def _purge_elsewhere(self, asked: Awaitable[int]) -> Steps:
+        return Reply({"purged": (yield from finished(self._container, asked))})
 
     def move(self, request: Request, requester: Requester) -> Steps:
         """Move items to another queue."""
