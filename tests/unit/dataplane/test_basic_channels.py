@@ -11,8 +11,9 @@ from text_messages import texts
 from cogwork.amqp.message import Properties
 from cogwork.amqp091.content import BasicProperties
 from cogwork.amqp091.types import Int8
-from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.queue.store import Store
 
 PERSISTENT = BasicProperties(
     content_type="text/plain", headers={"x-a": 1, "b": Int8(2)}, delivery_mode=2
@@ -128,6 +129,54 @@ def test_consumers_share_their_channels_prefetch(queue: Queue, client: BasicClie
     client.channel.prefetch = 0
     client.publish(queue.entry, b"f")
     assert bodies(client) == ["f"]
+
+
+def test_consumers_take_turns_where_their_channel_has_room_for_one(client: BasicClient) -> None:
+    client.channel.prefetch = 1
+    for number, name in enumerate("abc"):
+        store, entry = Store(client.core, number), AddressEntry(client.core, name, BALANCED_CODE)
+        entry.add_outlet(store)
+        client.consume(store, name.encode())
+        for _ in range(3):
+            client.publish(entry, b"x")
+    found = []
+    for tag in range(1, 10):
+        found += [arrival.consumer_tag for arrival in client.take()]
+        client.settle(tag)
+    assert set(found[:4]) == {"a", "b", "c"}
+    assert sorted(found) == ["a"] * 3 + ["b"] * 3 + ["c"] * 3
+
+
+def test_get_is_not_bounded_by_the_prefetch_and_does_not_count(
+    queue: Queue, client: BasicClient
+) -> None:
+    client.channel.prefetch = 1
+    client.consume(queue.store)
+    for text in (b"a", b"b", b"c", b"d"):
+        client.publish(queue.entry, text)
+    assert bodies(client) == ["a"]
+    got = client.get(queue.store)
+    assert got is not None
+    assert got.text == "b"
+    client.settle(1)
+    assert bodies(client) == ["c"]
+
+
+@pytest.mark.parametrize("settled", [(), (1,), (2, 5), (5,), (1, 2, 3, 4, 5)])
+def test_a_channel_tells_which_tags_it_has(
+    queue: Queue, client: BasicClient, settled: tuple[int, ...]
+) -> None:
+    assert client.channel.unacknowledged_tags(0) == []
+    client.consume(queue.store)
+    for _ in range(5):
+        client.publish(queue.entry, b"x")
+    for tag in settled:
+        client.settle(tag)
+    left = [tag for tag in range(1, 6) if tag not in settled]
+    assert client.channel.unacknowledged_tags(0) == left
+    assert client.channel.unacknowledged_tags(3) == [tag for tag in left if tag <= 3]
+    assert client.channel.unacknowledged_tags(2**64 - 1) == left
+    assert [tag for tag in range(7) if client.channel.holds(tag)] == left
 
 
 def test_a_stopped_channel_delivers_nothing(queue: Queue, client: BasicClient) -> None:

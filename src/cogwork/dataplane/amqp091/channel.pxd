@@ -56,6 +56,8 @@ cdef class BasicChannel(DirectChannel):
     cdef UnsettledRing sent
     cdef readonly uint64_t last_tag
     cdef uint32_t prefetch_count
+    # What its consumers have unacknowledged; basic.get is not bounded by the prefetch, nor counts.
+    cdef uint64_t prefetched
     cdef bint stopped
     # Those that found that there is no credit for them.
     cdef list starved
@@ -79,6 +81,6 @@ cdef class BasicChannel(DirectChannel):
     cdef int settle_one(self, uint64_t tag, Verdict* verdict) except -1
     cdef int64_t settle_up_to(self, uint64_t tag, Verdict* verdict) except -1
     cdef int64_t settle_spilled(self, uint32_t last, Verdict* verdict) except -1
-    cdef bint holds(self, uint64_t tag) except -1
+    cpdef bint holds(self, uint64_t tag) except -1
     cdef int answer(self, Sent* sent, uint32_t count, Verdict* verdict) except -1
     cdef int wake(self) except -1

@@ -136,7 +136,7 @@ class BasicConsumer:
         wire: BasicWire = self.channel.wire
         if self.is_cancelled or self.detached or wire.closed:
             return False
-        if self.credit == 0 or not (self.presettles or self.channel.has_room()):
+        if self.credit == 0 or not (self.presettles or self.is_get or self.channel.has_room()):
             self.starve()
             return False
         if self.channel.stopped:
@@ -172,9 +172,9 @@ class BasicConsumer:
         channel: BasicChannel = self.channel
         if self.is_cancelled or channel.wire.closed:
             return 0
-        if channel.prefetch_count and not self.presettles:
+        if channel.prefetch_count and not self.presettles and not self.is_get:
             spare = min(
-                spare, channel.prefetch_count - min(channel.unsettled, channel.prefetch_count)
+                spare, channel.prefetch_count - min(channel.prefetched, channel.prefetch_count)
             )
         if spare == 0 or channel.stopped:
             self.starve()
@@ -660,7 +660,7 @@ class BasicChannel:
         self.wake()
 
     def has_room(self):
-        return self.prefetch_count == 0 or self.unsettled < self.prefetch_count
+        return self.prefetch_count == 0 or self.prefetched < self.prefetch_count
 
     def track(self, consumer, s):
         """Remember a delivery under its tag."""
@@ -674,20 +674,30 @@ class BasicChannel:
         consumer.unsettled += 1
         if consumer.is_get:
             consumer.credit = 0
-        elif consumer.prefetch:
+            return 0
+        self.prefetched += 1
+        if consumer.prefetch:
             consumer.credit -= 1
         return 0
 
     def wake(self):
-        """Let those go on for whom there was no credit; in turn, for they come behind the others."""
+        """Let those go on for whom there was no credit; who gets some is the last the next time."""
         consumer: BasicConsumer
+        taken: uint64_t
+        served: list = None
         waiting: list = self.starved
         if not waiting:
             return 0
         self.starved = []
         for consumer in waiting:
             consumer.is_starved = False
+            taken = consumer.deliveries
             consumer.became_ready()
+            if consumer.is_starved and consumer.deliveries != taken:
+                self.starved.remove(consumer)
+                served = [consumer] if served is None else [*served, consumer]
+        if served is not None:
+            self.starved += served
         return 0
 
     # -- acknowledgements
@@ -763,6 +773,23 @@ class BasicChannel:
             return False
         return cython.cast(uint32_t, tag) in self.sent
 
+    def unacknowledged_tags(self, last_tag: int) -> list[int]:
+        """Return which delivery-tags up to one are unacknowledged, the oldest first.
+
+        Args:
+            last_tag: A delivery-tag; 0 for the last one.
+        """
+        newest: uint64_t = min(last_tag, self.last_tag) if last_tag else self.last_tag
+        first: uint32_t = self.sent.first
+        last: uint32_t = cython.cast(uint32_t, newest)
+        tags: list = [self.last_tag + self._age(each) for each in self.sent.spilled]
+        if self.sent.clip(cython.address(first), cython.address(last)):
+            while cython.cast(cython.int, last - first) >= 0:
+                if first in self.sent:
+                    tags.append(self.last_tag + self._age(first))
+                first += 1
+        return sorted({tag for tag in tags if tag <= newest})
+
     def settle_one(self, tag, verdict):
         sent: Sent
         delivery_id: uint32_t = cython.cast(uint32_t, tag)
@@ -827,6 +854,8 @@ class BasicChannel:
         consumer: BasicConsumer = self.core.registry.termini[sent.link_index]
         self.unsettled -= count
         consumer.unsettled -= count
+        if not consumer.is_get:
+            self.prefetched -= count
         source = self.core.resolve(sent.source_index, sent.source_generation)
         if verdict == cython.NULL:
             fill_verdict(cython.address(given_up), MODIFIED, FAILED_STATE)
