@@ -309,6 +309,37 @@ def test_a_transaction_is_done_as_a_whole_or_not_at_all(container: Served) -> No
         assert looking.basic_get("tx") == (None, None, None)
 
 
+@pytest.mark.parametrize("tag", [1, 2, 9])
+def test_a_transaction_acknowledges_only_what_the_channel_has(container: Served, tag: int) -> None:
+    with basic_channel(container) as channel:
+        channel.queue_declare("tx", exclusive=True)
+        for _ in range(2):
+            channel.basic_publish("", "tx", b"x")
+        channel.tx_select()
+        assert [channel.basic_get("tx")[2] for _ in range(2)] == [b"x", b"x"]
+        channel.basic_ack(2, multiple=True)
+        channel.basic_ack(tag)
+        with pytest.raises(ChannelClosedByBroker, match=f"406.*unknown delivery tag {tag}"):
+            channel.tx_rollback()
+
+
+def test_recover_leaves_what_a_transaction_has_acknowledged(container: Served) -> None:
+    with basic_channel(container) as channel:
+        channel.queue_declare("tx", exclusive=True)
+        for number in range(3):
+            channel.basic_publish("", "tx", b"%d" % number)
+        channel.tx_select()
+        for _ in range(3):
+            channel.basic_get("tx")
+        channel.basic_ack(2)
+        channel.basic_recover(requeue=True)
+        assert [channel.basic_get("tx")[2] for _ in range(3)] == [b"0", b"2", None]
+        channel.tx_rollback()
+        channel.basic_nack(2)
+        channel.tx_commit()
+        assert channel.basic_get("tx")[2] == b"1"
+
+
 def test_transactions_and_confirms_are_one_or_the_other(container: Served) -> None:
     with basic_connection(container) as connection:
         channel = connection.channel()

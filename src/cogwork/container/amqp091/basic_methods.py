@@ -16,7 +16,7 @@ from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.immediate_publishing import publish_immediately
 from cogwork.container.amqp091.mandatory_publishing import catching_up
 from cogwork.container.amqp091.published import check_properties
-from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED
+from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED, unknown_tag
 from cogwork.container.amqp091.queue_methods import name_of, queue_named
 from cogwork.container.amqp091.queues import Counts, address_of
 from cogwork.container.amqp091.reply_to import (
@@ -299,16 +299,20 @@ def apply_settlement(channel: Channel, settlement: Settlement) -> None:
         is_awaited = channel.publishing.is_committing
         count = channel.end.acknowledge(tag, is_multiple, outcome, is_awaited=is_awaited)
     if not count and not (is_multiple and tag == 0):
-        raise ProtocolError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
+        raise unknown_tag(tag)
 
 
 def recover(
     channel: Channel, method: m.BasicRecover | m.BasicRecoverAsync, _content: Content | None
 ) -> None:
-    """Put all back that is unacknowledged."""
+    """Put all back that is unacknowledged; what a transaction acknowledges waits for its end."""
     if not method.requeue:
         raise ProtocolError(ReplyCode.NOT_IMPLEMENTED, "requeue=false")
-    channel.end.recover()
+    if channel.publishing.is_transactional:
+        for tag in channel.publishing.unacknowledged():
+            channel.end.requeue(tag, False)
+    else:
+        channel.end.recover()
     if isinstance(method, m.BasicRecover):
         channel.reply(m.BasicRecoverOk())
 

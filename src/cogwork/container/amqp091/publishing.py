@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cogwork.container.amqp091.channel import Channel
     from cogwork.dataplane.addresses.entry import AddressEntry
 
-__all__ = ("ACCEPTED", "Publishing", "Settlement")
+__all__ = ("ACCEPTED", "Publishing", "Settlement", "unknown_tag")
 
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
 """Outcomes, as AMQP 1.0 numbers them (§3.4)."""
@@ -62,12 +62,18 @@ Settlement = tuple[int, bool, int | None]
 """A delivery-tag, whether it stands for all before it, and the outcome; None to requeue."""
 
 
+def unknown_tag(tag: int) -> ProtocolError:
+    """Return the error of an acknowledgement of what a channel does not have (406)."""
+    return ProtocolError(ReplyCode.PRECONDITION_FAILED, f"unknown delivery tag {tag}")
+
+
 @dataclass(slots=True)
 class _Transaction:
     """What waits for its commit."""
 
     publishes: list[_Publish] = field(default_factory=list)
-    settlements: list[Settlement] = field(default_factory=list)
+    settlements: dict[int, int | None] = field(default_factory=dict)
+    """By delivery-tag, the outcome; None to requeue."""
 
 
 class Publishing:
@@ -184,12 +190,24 @@ class Publishing:
     # -- transactions
 
     def settle_later(self, settlement: Settlement) -> None:
-        """Have deliveries acknowledged with the commit.
+        """Have deliveries acknowledged with the commit; that they are there is seen at once.
 
         Raises:
-            ProtocolError: The channel is not transactional (406).
+            ProtocolError: The channel is not transactional, or has no such delivery (406).
         """
-        self._demand_transaction().settlements.append(settlement)
+        tag, is_multiple, outcome = settlement
+        settled = self._demand_transaction().settlements
+        tags = [tag] if tag and not is_multiple else self.unacknowledged(tag)
+        is_known = self._channel.end.holds(tag) and tag not in settled
+        if not is_known and not (is_multiple and tag == 0):
+            raise unknown_tag(tag)
+        settled.update(dict.fromkeys(tags, outcome))
+
+    def unacknowledged(self, last_tag: int = 0) -> list[int]:
+        """Return the delivery-tags up to one, or all, that are not acknowledged with the commit."""
+        settled = self._transaction.settlements if self._transaction is not None else {}
+        tags = self._channel.end.unacknowledged_tags(last_tag)
+        return [tag for tag in tags if tag not in settled]
 
     def commit(self, apply: Callable[[Settlement], None]) -> None:
         """Do all that was collected; answered once it has its outcome.
@@ -203,8 +221,8 @@ class Publishing:
         self.is_committing = True
         for each in transaction.publishes:
             self._send(*each, 0)
-        for settlement in transaction.settlements:
-            apply(settlement)
+        for tag, outcome in transaction.settlements.items():
+            apply((tag, False, outcome))
         if not self._open:
             self._end_commit()
 
