@@ -6,9 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from amqp.connection import Connection
+from amqp.exceptions import NotFound, PreconditionFailed
 from pika.exceptions import ChannelClosedByBroker
 
-from .basic_clients import basic_channel, basic_connection, taken
+from .basic_clients import basic_channel, basic_connection, port_of, taken
 from .served import served, within
 
 if TYPE_CHECKING:
@@ -335,3 +337,23 @@ def _wait_until_gone(connection: BlockingConnection, name: str) -> None:
         return False
 
     within(20, is_gone, f"{name} is still there")
+
+
+def test_line_breaks_in_a_name_that_is_declared_do_not_count(container: Served) -> None:
+    with Connection(f"127.0.0.1:{port_of(container)}") as connection:  # pika waits for the name
+        channel = connection.channel()
+        assert channel.queue_declare("a\r\nname\n", exclusive=True).queue == "aname"
+        channel.exchange_declare("an\nexchange\r", "direct")
+        channel.queue_bind("aname", "anexchange", "k")
+        assert channel.queue_delete("a\nname") == 0
+        channel.exchange_delete("anexchange\n")
+        with pytest.raises(NotFound):
+            channel.exchange_declare("anexchange", "direct", passive=True)
+
+
+def test_an_argument_of_another_type_is_another_argument(container: Served) -> None:
+    with Connection(f"127.0.0.1:{port_of(container)}") as connection:  # pika writes no doubles
+        channel = connection.channel()
+        channel.queue_declare("typed", exclusive=True, arguments={"x-message-ttl": 10})
+        with pytest.raises(PreconditionFailed, match="inequivalent arg 'x-message-ttl'"):
+            channel.queue_declare("typed", exclusive=True, arguments={"x-message-ttl": 10.0})

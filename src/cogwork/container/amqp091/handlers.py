@@ -9,8 +9,10 @@ by now (a linearizable read, Raft §6.4), and calls it again.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
+from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.container.amqp091 import (
     basic_methods,
@@ -45,6 +47,7 @@ def dispatch(channel: Channel, method: Method, content: Content | None) -> None:
     Raises:
         ProtocolError: It cannot be done.
     """
+    method = _as_meant(method)
     try:
         work = _HANDLERS[type(method)](channel, method, content)
     except Refused as refused:
@@ -58,6 +61,23 @@ def dispatch(channel: Channel, method: Method, content: Content | None) -> None:
             work = _looked_up(channel, method, content, work)
     if work is not None:
         channel.wait_for(work, method)
+
+
+def _as_meant(method: Method) -> Method:
+    """Return a method whose name has no line breaks, which do not count in one (RabbitMQ)."""
+    if isinstance(method, m.QueueDeclare | m.QueueDelete) and _is_broken(method.queue):
+        return dataclasses.replace(method, queue=_joined(method.queue))
+    if isinstance(method, m.ExchangeDeclare | m.ExchangeDelete) and _is_broken(method.exchange):
+        return dataclasses.replace(method, exchange=_joined(method.exchange))
+    return method
+
+
+def _is_broken(name: str) -> bool:
+    return "\n" in name or "\r" in name
+
+
+def _joined(name: str) -> str:
+    return name.replace("\r", "").replace("\n", "")
 
 
 def _may_be_elsewhere(channel: Channel, error: ProtocolError) -> bool:

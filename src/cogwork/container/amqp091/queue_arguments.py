@@ -285,7 +285,8 @@ def check_equal(received: Table, current: Table, place: str) -> None:
     """
     for name in _READERS:
         wanted, there = received.get(name), current.get(name)
-        if wanted != there and not _is_default(name, wanted, there):
+        is_equal = wanted == there and isinstance(wanted, float) == isinstance(there, float)
+        if not is_equal and not _is_default(name, wanted, there):
             both = wanted is not None and there is not None
             shown = _word if both else _shown
             raise ProtocolError(
