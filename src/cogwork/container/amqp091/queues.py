@@ -761,9 +761,11 @@ class BasicQueues:
         looked_at = (policies.version, nodes.changes if policies.let_expire else 0)
         if looked_at == self._looked_at:
             return
-        self._looked_at = looked_at
-        for address in tuple(nodes.storing):
-            queue = self.find(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
+        are_others, self._looked_at = looked_at[0] != self._looked_at[0], looked_at
+        names = [each.removeprefix(PREFIX) for each in nodes.storing if each.startswith(PREFIX)]
+        # What is known has been looked at by these policies: there may be thousands of queues.
+        for name in names if are_others else [each for each in names if each not in self._known]:
+            queue = self.find(name)
             if queue is not None:
                 self._note_mortal(queue)
 
