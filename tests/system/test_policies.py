@@ -145,6 +145,19 @@ def test_a_policy_names_an_alternate_exchange(container: Served, channel: Blocki
     assert _count(channel, "rest") == 0
 
 
+def test_a_policy_is_of_the_virtual_host_in_the_url(container: Served) -> None:
+    done("vhost", "add", container.url, "blue")
+    there = f"{container.url}/blue"
+    done("policy", "set", there, "blue-only", "^b", "max-length=3")
+    lists = [
+        json.loads(done("policy", "list", each, "--json").stdout) for each in (there, container.url)
+    ]
+    assert [(each["name"], each["vhost"]) for each in lists[0]] == [("blue-only", "blue")]
+    assert "blue-only" not in {each["name"] for each in lists[1]}
+    done("policy", "clear", there, "blue-only")
+    assert json.loads(done("policy", "list", there, "--json").stdout) == []
+
+
 def test_what_no_policy_can_say_is_refused(container: Served) -> None:
     def refused(*words: str) -> str:
         found = ran("policy", "set", container.url, "bad", *words)

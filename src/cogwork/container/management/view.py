@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
+from cogwork.cluster.declarations import POLICY
 from cogwork.config.engine_checks import demand_installed
 from cogwork.container.cluster.document import DocumentEntry, EntryRefused
 from cogwork.container.cluster.known import demand_known
@@ -37,7 +38,6 @@ from cogwork.plugin.management import (
     CONSUMER,
     FORBIDDEN,
     NOT_FOUND,
-    POLICY,
     UNAUTHORIZED,
     ManagementError,
 )
