@@ -8,13 +8,14 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
+from click.shell_completion import CompletionItem
+
 from cogwork.cli.unknown_commands import HelpfulGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
-
-    import click
 
 __all__ = ("Entry", "LazyGroup", "ReaderLeftError")
 
@@ -89,6 +90,15 @@ class LazyGroup(HelpfulGroup):
             return None
         command: click.Command = getattr(_imported(entry.module), cmd_name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing them, and options."""
+        found = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

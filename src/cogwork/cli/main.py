@@ -107,6 +107,9 @@ COMMANDS = {
     "log": Entry("cogwork.cli.commands.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.commands.bench", "Measure the broker at URL."),
     "engine": Entry("cogwork.cli.commands.engine", "List the stream engines."),
+    "completion": Entry(
+        "cogwork.cli.commands.completion", "Print the completion script of a shell."
+    ),
     "passwd": Entry("cogwork.cli.commands.passwd", "Hash a password for the configuration file."),
 }
 """Each command is the function of its own name in its module."""
