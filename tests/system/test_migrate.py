@@ -61,6 +61,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         server.run("set_permissions", "-p", "/", "shop", "^$", ".*", "^invoices$")
         server.run("set_permissions", "-p", "blue", "shop", "^shop-[0-9]+$", ".*", ".*")
         server.run("set_policy", "limited", "^temporary", '{"max-length": 10}')
+        server.run("set_policy", "mirrored", "^m", '{"ha-mode": "all"}')
+        short = ("short", "^s", '{"message-ttl": 9}', "--priority", "3", "--apply-to", "queues")
+        server.run("set_policy", "-p", "blue", *short)
         for vhost in ("/", "blue"):
             parameters = pika.URLParameters(server.options["url"])
             parameters.virtual_host = vhost
@@ -92,7 +95,7 @@ def managed(folder: Path) -> Iterator[str]:
 
         def has_levels() -> bool:
             found = ran("status", url, "--json").stdout
-            return found != "" and json.loads(found)["container"]["cluster"]["level"] >= 5
+            return found != "" and json.loads(found)["container"]["cluster"]["level"] >= 6
 
         within(60, has_levels, "it has users of the cluster")
         yield url
@@ -116,8 +119,12 @@ def test_what_rabbitmq_had_is_there(tmp_path: Path, exported: Path) -> None:
         told = migrate(url, exported)
         assert {each["kind"]: each["name"] for each in told["left"]} == {
             "permission": "shop in blue",
-            "policy": "limited",
+            "policy": "mirrored",
         }
+        (policy,) = json.loads(done("policy", "list", url, "--json").stdout)
+        assert (policy["name"], policy["definition"]) == ("limited", {"max-length": 10})
+        (policy,) = json.loads(done("policy", "list", f"{url}/blue", "--json").stdout)
+        assert (policy["name"], policy["priority"]) == ("short", 3)
         assert (told["exchanges"], told["queues"], told["bindings"]) == (4, 4, 6)
         assert sorted(each["name"] for each in told["notes"]) == ["guest", "shop"]
         for vhost in ("/", "blue"):

@@ -108,15 +108,15 @@ def test_what_both_have_from_the_start_is_not_declared() -> None:
 
 def test_what_has_no_counterpart_is_named_with_what_to_do() -> None:
     plan = planned(
-        policies=[{"name": "ha", "vhost": "blue", "pattern": "", "definition": {}}],
+        policies=[{"name": "ha", "vhost": "blue", "pattern": ""}],
         topic_permissions=[{"user": "ann", "vhost": "/"}],
         parameters=[{"component": "shovel", "name": "north", "vhost": "/", "value": {}}],
         queues=[{"name": "log", "vhost": "/", "arguments": {"x-queue-type": "stream"}}],
     )
     assert [(each.kind, each.name) for each in plan.left] == [
+        ("policy", "ha in blue"),
         ("queue", "log"),
         ("topic permission", "ann"),
-        ("policy", "ha in blue"),
         ("parameter", "shovel north"),
     ]
     assert all(each.reason for each in plan.left)

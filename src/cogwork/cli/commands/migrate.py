@@ -26,7 +26,7 @@ __all__ = ("migrate",)
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-KINDS = ("vhosts", "users", "permissions", "exchanges", "queues", "bindings")
+KINDS = ("vhosts", "users", "permissions", "policies", "exchanges", "queues", "bindings")
 
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
@@ -50,8 +50,8 @@ def rabbitmq(file: Path, url: str | None, dry_run: bool, as_json: bool) -> ExitC
     """Declare what RabbitMQ has exported.
 
     FILE is what `rabbitmqctl export_definitions` writes. Virtual hosts, users, permissions,
-    exchanges, queues and bindings are declared at the container at URL; what is there already
-    stays. What cannot be taken is listed, and makes the exit code 1.
+    policies, exchanges, queues and bindings are declared at the container at URL; what is there
+    already stays. What cannot be taken is listed, and makes the exit code 1.
     """
     if url is None and not dry_run:
         raise click.UsageError("give a URL, or --dry-run")

@@ -7,7 +7,9 @@ with: whoever declares them again meets what is there, whatever the arguments be
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
 
 import pika
 from pika.exceptions import AMQPError
@@ -35,6 +37,7 @@ LOCKED_OUT = (
 )
 
 USER, VHOST, PERMISSION = "org.cogwork.user", "org.cogwork.vhost", "org.cogwork.permission"
+POLICY = "org.cogwork.policy"
 
 
 def declare(url: str, plan: Plan) -> list[Left]:
@@ -59,11 +62,33 @@ def declare(url: str, plan: Plan) -> list[Left]:
 
     is_anonymous = parse_url(url).user is None and given_token() is None
     failures = reach(url, vhosts, force=True)
+    for vhost in dict.fromkeys(each.vhost for each in plan.policies):
+        failures += reach(_at(url, vhost), partial(_set_policies, plan, vhost), force=True)
     entries: list[Exchange | Queue | Binding] = [*plan.exchanges, *plan.queues, *plan.bindings]
     for vhost in dict.fromkeys(each.vhost for each in entries):
         failures += _Applied(url, plan, vhost).run()
     # Last, as one of them may be who logs in here, and have no password yet.
     return failures + reach(url, users, force=True)
+
+
+def _at(url: str, vhost: str) -> str:
+    """Return the URL of another virtual host of the same container."""
+    path = "" if vhost == "/" else f"/{quote(vhost, safe='')}"
+    return urlsplit(url)._replace(path=path).geturl()
+
+
+async def _set_policies(plan: Plan, vhost: str, client: Client) -> list[Left]:
+    """Set the policies of one virtual host; return what was refused."""
+    failures, manager = [], Manager(client)
+    for each in plan.policies:
+        if each.vhost != vhost:
+            continue
+        rule = {"pattern": each.pattern, "apply_to": each.apply_to, "priority": each.priority}
+        try:
+            await manager.ask("UPDATE", POLICY, each.name, body={**each.definition, **rule})
+        except LinkRefused as error:
+            failures.append(Left("policy", each.name, str(error)))
+    return failures
 
 
 class _Managed:

@@ -25,6 +25,7 @@ __all__ = (
     "Left",
     "Permission",
     "Plan",
+    "Policy",
     "Queue",
     "plan_of",
 )
@@ -46,10 +47,6 @@ OTHERS = {
     "topic_permissions": (
         "topic permission",
         "permissions by routing key: bind and permit queues instead",
-    ),
-    "policies": (
-        "policy",
-        "set these as arguments of queues and exchanges, or options of [[address]]",
     ),
     "parameters": (
         "parameter",
@@ -82,6 +79,17 @@ class _Grant(msgspec.Struct, frozen=True):
     configure: str = ""
     write: str = ""
     read: str = ""
+
+
+class Policy(msgspec.Struct, frozen=True, rename={"apply_to": "apply-to"}):
+    """A policy, as RabbitMQ has it."""
+
+    name: ShortText
+    vhost: ShortText
+    pattern: str
+    definition: Table
+    priority: int = 0
+    apply_to: str = "all"
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -160,6 +168,7 @@ class Plan:
         vhosts: Besides the default one.
         users: Their names; none of them has a password yet.
         permissions: Of those users.
+        policies: All.
         exchanges: All but the built-in ones.
         queues: All.
         bindings: All but those of the default exchange, which every queue has.
@@ -170,6 +179,7 @@ class Plan:
     vhosts: list[str] = field(default_factory=list)
     users: list[str] = field(default_factory=list)
     permissions: list[Permission] = field(default_factory=list)
+    policies: list[Policy] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     queues: list[Queue] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
@@ -193,7 +203,15 @@ def plan_of(data: bytes) -> Plan:
     if not isinstance(document, dict):
         raise BadDefinitions("no JSON object (expected what rabbitmqctl export_definitions writes)")
     plan = Plan()
-    if not document.keys() & {"queues", "exchanges", "bindings", "users", "vhosts", *OTHERS}:
+    if not document.keys() & {
+        "queues",
+        "exchanges",
+        "bindings",
+        "users",
+        "vhosts",
+        "policies",
+        *OTHERS,
+    }:
         plan.left.append(Left("file", "definitions", "it defines nothing"))
     for kind, key, read in _Reader(plan).kinds():
         for entry in _listed(document, key):
@@ -228,6 +246,7 @@ class _Reader:
         yield "vhost", "vhosts", self._vhost
         yield "user", "users", self._user
         yield "permission", "permissions", self._grant
+        yield "policy", "policies", self._policy
         yield "exchange", "exchanges", self._exchange
         yield "queue", "queues", self._queue
         yield "binding", "bindings", self._binding
@@ -248,6 +267,11 @@ class _Reader:
 
     def _grant(self, entry: object) -> None:
         self._plan.permissions.extend(_permissions_of(msgspec.convert(entry, _Grant)))
+
+    def _policy(self, entry: object) -> None:
+        found = msgspec.convert(entry, Policy)
+        _check_arguments(found.definition)
+        self._plan.policies.append(found)
 
     def _exchange(self, entry: object) -> None:
         found = msgspec.convert(entry, Exchange)
