@@ -54,7 +54,7 @@ fuzz: sanitized
 
 fuzz-short: sanitized
 	$(SANITIZE) $(BIN)/python -m fuzz --count 20000
-	$(SANITIZE) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile -o pythonpath=$(SANITIZED)/lib tests/unit/dataplane tests/unit/router tests/property/test_columns_properties.py tests/property/test_data_plane_properties.py tests/property/test_topics_properties.py tests/property/test_raft_wire_properties.py tests/unit/plugin/test_chunks.py
+	$(SANITIZE) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile -o pythonpath=$(SANITIZED)/lib tests/unit/dataplane tests/unit/router/test_topics.py tests/unit/router/exchanges tests/property/test_columns_properties.py tests/property/test_data_plane_properties.py tests/property/test_topics_properties.py tests/property/test_raft_wire_properties.py tests/unit/plugin/test_chunks.py
 
 bench/build/%: bench/%.c
 	mkdir -p bench/build && $${CC:-cc} -O2 -Wall -o $@ $<
