@@ -22,7 +22,7 @@ TYPED_TESTS := bench tests/conformance tests/fuzz tests/oslo tests/property test
 # Programs: their folder is where they look for modules.
 TYPED_PROGRAMS := tests/interop/peers tests/system/clients
 
-.PHONY: setup build test lint architecture demo bench soak sim sanitized fuzz fuzz-short clean
+.PHONY: setup build test lint architecture demo bench soak wheel sim sanitized fuzz fuzz-short clean
 
 setup:
 	@$(PYTHON) tools/set_up.py test
@@ -71,6 +71,12 @@ bench: setup bench/build/relay bench/build/quorum
 	$(BIN)/python bench/attached.py
 	$(BIN)/python bench/zeromq.py
 	$(BIN)/python bench/attacks.py
+
+# A wheel that installs without a compiler, and the source distribution that it is built from; then
+# the wheel is tried where there is none.
+wheel: setup
+	$(PYTHON) tools/wheel.py
+	COGWORK_WHEEL="$$(ls -t dist/cogwork-*manylinux*.whl | head -1)" $(BIN)/python -m pytest -m soak tests/system/test_wheel.py
 
 soak: setup
 	COGWORK_EXAMPLES=2000 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --timeout 3600 tests/property tests/fuzz tests/unit

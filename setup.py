@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ COLD = {
 
 IS_COMPILED = os.environ.get("COGWORK_COMPILED") == "1"
 """Whether the modules lie beside their sources already, and only the package is to be installed."""
+
+IS_DESCRIBED = bool({"sdist", "egg_info", "dist_info"} & set(sys.argv))
+"""Whether files are only listed or packed: nothing is translated to C for that."""
 
 SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
 
@@ -78,7 +82,7 @@ FRESHNESS = freshness()
 setup(
     options={"build_ext": {"parallel": os.cpu_count()}},
     ext_modules=[]
-    if IS_COMPILED
+    if IS_COMPILED or IS_DESCRIBED
     else cythonize(
         [extension(source) for source in compiled_sources()],
         nthreads=os.cpu_count() or 1,
