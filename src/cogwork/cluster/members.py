@@ -89,6 +89,8 @@ def root_of(members: Sequence[Member]) -> tuple[str, int]:
         The root and its term; empty and the highest term for nobody, as of an election.
     """
     told = [(each.facts.term, each.facts.root) for each in members if each.facts is not None]
+    # Who has no vote has term 0, and goes by what it heard last: it counts where no voter answers.
+    told = [each for each in told if each[0]] or told
     term, root = max((each for each in told if each[1]), default=(0, ""))
     return root, term if root else max((each[0] for each in told), default=0)
 

@@ -50,6 +50,12 @@ def test_who_knows_no_root_has_no_say() -> None:
     assert root_of([active("a", root="")]) == ("", 3)
 
 
+def test_who_has_no_vote_is_asked_where_no_voter_answers() -> None:
+    secondary = Member("d", False, "active", None, facts(root="a", term=0))
+    assert root_of([active("a", root="", term=4), secondary]) == ("", 4)
+    assert root_of([secondary]) == ("a", 0)
+
+
 def test_a_cluster_that_is_well_has_no_warnings() -> None:
     assert warnings_of([*THREE, Member("d", False, "active", None, facts(term=0))]) == []
 
