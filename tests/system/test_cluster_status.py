@@ -119,3 +119,26 @@ def test_what_cannot_be_changed_is_said(members: Members) -> None:
     assert unknown.returncode != ExitCode.OK
     assert "elsewhere" in unknown.stderr
     assert "Traceback" not in unknown.stderr
+
+
+def test_a_voter_that_is_removed_never_votes_again(members: Members) -> None:
+    a, b, c = members["a"], members["b"], members["c"]
+    done("cluster", "add", a.url, "d")
+    c.kill()
+    told = json.loads(done("cluster", "remove", a.url, "c", "--json").stdout)
+    assert (told["voters"], told["moving"]) == (["a", "b", "d"], False)
+    assert "c" not in rows(a), "it is no longer counted"
+    found = ran("cluster", "remove", a.url, "nobody")
+    assert (found.returncode, "no member" in found.stderr) == (ExitCode.ERROR, True)
+    c.start()
+    within(READY_TIMEOUT_S, lambda: rows(a).get("c", {}).get("state") == "active", "it is back")
+    assert rows(c)["c"]["role"] == "secondary"
+    b.kill()
+    members["d"].kill()
+    within(READY_TIMEOUT_S, lambda: bool(warned(a)), "two of three are gone")
+    stream = ran("stream", "create", a.url, "orders", "--replicas", "a")
+    assert stream.returncode != 0, "the vote of what was removed makes no majority"
+
+
+def warned(member: Member) -> list[str]:
+    return [each for each in status(member)["warnings"] if "1 of 3 primaries answer" in each]

@@ -211,13 +211,7 @@ def promote(url: str, container: str, *, force: bool, no_wait: bool, as_json: bo
     It votes then, and may become the root. It needs a data directory. Add it to [cluster]
     primaries in the configuration of all members.
     """
-
-    def promoted(primaries: list[str]) -> list[str]:
-        if container in primaries:
-            raise click.ClickException(f"{container} is a primary already")
-        return [*primaries, container]
-
-    _change_by(url, promoted, force=force, no_wait=no_wait, as_json=as_json)
+    _change_by(url, _with(container), force=force, no_wait=no_wait, as_json=as_json)
 
 
 @cluster.command("demote")
@@ -233,18 +227,59 @@ def demote(url: str, container: str, *, force: bool, no_wait: bool, as_json: boo
     It keeps all declarations, and does not vote. Remove it from [cluster] primaries in the
     configuration of all members.
     """
+    _change_by(url, _without(container), force=force, no_wait=no_wait, as_json=as_json)
 
-    def demoted(primaries: list[str]) -> list[str]:
-        if container not in primaries:
-            told = ", ".join(primaries)
-            raise click.ClickException(f"{container} is no primary: these are {told}")
-        if len(primaries) == 1:
-            raise click.ClickException(
-                f"{container} is the only primary: promote another one first"
-            )
-        return [each for each in primaries if each != container]
 
-    _change_by(url, demoted, force=force, no_wait=no_wait, as_json=as_json)
+@cluster.command("add")
+@click.argument("url", callback=single_url)
+@click.argument("container", metavar="ID")
+@FORCE
+@click.option("--no-wait", is_flag=True, help="Return before the change is complete.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def add(url: str, container: str, *, force: bool, no_wait: bool, as_json: bool) -> None:
+    """Add a voter to a cluster.
+
+    It is the same as `cogwork cluster promote`: every container that is linked and names the
+    cluster is a secondary member already.
+    """
+    _change_by(url, _with(container), force=force, no_wait=no_wait, as_json=as_json)
+
+
+@cluster.command("remove")
+@click.argument("url", callback=single_url)
+@click.argument("container", metavar="ID")
+@FORCE
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def remove(url: str, container: str, *, force: bool, as_json: bool) -> None:
+    """Remove a voter from a cluster, also one that is gone for good.
+
+    Once this is done its disk never votes again, whenever it comes back. One that is gone is no
+    longer counted, as by `cogwork cluster forget`; one that is there goes on as a secondary:
+    `cogwork leave` ends it. Streams and queues that it holds are moved by `cogwork stream move` and
+    `cogwork queue relocate`.
+    """
+
+    async def work(client: Client) -> Facts:
+        manager = Manager(client)
+        status = await manager.get("STATUS", TYPE)
+        row = next((each for each in status["members"] if each["id"] == container), None)
+        primaries = [each["id"] for each in status["members"] if each["role"] == "primary"]
+        facts = await _facts(manager)
+        if container in primaries:
+            wanted = _without(container)(primaries)
+            if not force:
+                _demand_live_majority(wanted, status)
+            facts = await _change(manager, wanted, waits=True)
+        elif row is None:
+            told = ", ".join(each["id"] for each in status["members"])
+            raise click.ClickException(f"{container} is no member: these are {told}")
+        if row is not None and row["state"] == "gone":
+            await manager.ask("FORGET", TYPE, body={"container": container})
+        return facts
+
+    _tell_primaries(reach(url, work, force=True), as_json=as_json)
 
 
 @cluster.command("root")
@@ -300,6 +335,33 @@ async def _watch_root(manager: Manager, container: str) -> Facts:
                 "`cogwork cluster status`"
             )
         await asyncio.sleep(LOOK_S)
+
+
+def _with(container: str) -> Callable[[list[str]], list[str]]:
+    """Return what adds a member to the primaries."""
+
+    def change(primaries: list[str]) -> list[str]:
+        if container in primaries:
+            raise click.ClickException(f"{container} is a primary already")
+        return [*primaries, container]
+
+    return change
+
+
+def _without(container: str) -> Callable[[list[str]], list[str]]:
+    """Return what removes a member from the primaries."""
+
+    def change(primaries: list[str]) -> list[str]:
+        if container not in primaries:
+            told = ", ".join(primaries)
+            raise click.ClickException(f"{container} is no primary: these are {told}")
+        if len(primaries) == 1:
+            raise click.ClickException(
+                f"{container} is the only primary: promote another one first"
+            )
+        return [each for each in primaries if each != container]
+
+    return change
 
 
 def _change_by(
