@@ -73,6 +73,11 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Start it, once more where it has ended."""
         config = self._root / "cogwork.toml"
         config.write_text(
             f"{self.head.format(root=self._root)}[[listen]]\nport = {self.port}\n\n"
@@ -87,7 +92,6 @@ class Server:
                 stderr=subprocess.STDOUT,
             )
         self._wait_until_it_listens()
-        return self
 
     def __exit__(
         self,

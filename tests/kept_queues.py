@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import peers
 from text_messages import text_of
@@ -15,6 +15,9 @@ from cogwork.dataplane.queue.journal import Journal
 from cogwork.dataplane.queue.journal_image import JournalImage
 from cogwork.dataplane.queue.restoration import Checkpoint, restore
 from cogwork.dataplane.queue.store import Store
+
+if TYPE_CHECKING:
+    from cogwork.dataplane.queue.restoration import PageSources
 
 
 class KeptQueue:
@@ -38,8 +41,10 @@ class KeptQueue:
         waits_for_all: bool = True,
         delivers_ahead: bool = False,
         core: Core | None = None,
+        files: PageSources | None = None,
         **options: Any,
     ) -> None:
+        self.files = files
         self.dead: list[str] = []
         self.dead_letters: list[tuple[int, str, bytes, bytes | None, int, int]] = []
         self.accepts_dead = accepts_dead
@@ -58,7 +63,7 @@ class KeptQueue:
         self.store.journal = self.journal
         if is_audited:
             self.store.audit_events = AuditEvents(self.store.items, self.store.shard)
-        restore(self.store, first)
+        restore(self.store, first, files)
         if is_audited:
             self.journal.gathered(0)
         self.entry = AddressEntry(self.core, "queue/a", BALANCED_CODE)
@@ -99,23 +104,24 @@ class KeptQueue:
             image.apply(each)
         return image
 
-    def restarted(self, *, flushes: bool = True) -> KeptQueue:
+    def restarted(self, *, flushes: bool = True) -> Self:
         """Another store, of what this one wrote; its records begin with these."""
         if flushes:
             self.commit()
-        again = KeptQueue(
+        again = type(self)(
             self.image(),
             accepts_dead=self.accepts_dead,
             redelivers=self.redelivers,
             waits_for_all=self.store.waits_for_all,
             delivers_ahead=self.store.delivers_ahead,
+            files=self.files,
             **self.options,
         )
         again.records = list(self.records)
         again.birth_base = self.birth_base
         return again
 
-    def checkpointed(self, part_bytes: int = 100) -> KeptQueue:
+    def checkpointed(self, part_bytes: int = 100) -> Self:
         """The same, with its records written anew."""
         self.commit()
         checkpoint = Checkpoint(self.store)

@@ -93,6 +93,9 @@ QUEUE_MEMORY = 0.6
 QUEUE_MEMORY_PER_USER = 0.4
 """Of what there is: what queues hold of messages takes a little more than their bytes."""
 
+QUEUE_MEMORY_BYTES = 512 * 1024 * 1024
+"""What most queues never reach; beyond it each message is written once more, and read."""
+
 DELIVERY_TIMEOUT_S = 300.0
 """The biggest message that is allowed by default, over 4 MBit/s."""
 
@@ -165,6 +168,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         memory_watermark: Share of the memory there is, above which publishers wait.
         queue_memory: Share of the memory there is that all queues together may hold.
         queue_memory_per_user: Share that the queues may hold which one user has made.
+        queue_memory_bytes: What all queues on disk together keep in memory of their messages.
         delivery_timeout_s: From a delivery's first frame to its last.
         authentication_timeout_s: From accept to open.
         idle_timeout_s: Silence after which a peer is gone; announced to it.
@@ -216,6 +220,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory_watermark: Share = MEMORY_WATERMARK
     queue_memory: Share = QUEUE_MEMORY
     queue_memory_per_user: Share = QUEUE_MEMORY_PER_USER
+    queue_memory_bytes: Annotated[int, Meta(ge=1_048_576, le=2**63 - 1)] = QUEUE_MEMORY_BYTES
     delivery_timeout_s: Positive = DELIVERY_TIMEOUT_S
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
     idle_timeout_s: Annotated[float, Meta(gt=0, lt=IDLE_TIMEOUT_S_MAX)] = IDLE_TIMEOUT_S

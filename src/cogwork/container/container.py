@@ -384,6 +384,7 @@ class Container:
         self.attachments.limit(limits, own)
         self.peers.limit(limits, own)
         self.node_shares.limit(limits, own)
+        self.journals.paging.memory_bytes = limits.queue_memory_bytes
         self._limit_core()
 
     def uses(self) -> dict[str, Use]:

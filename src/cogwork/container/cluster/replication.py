@@ -310,7 +310,9 @@ class Replication:
         if self.storage is not None:
             self.storage.recover(self._replay)
             self.storage.start()
-            self._journals.start(self.storage.wal, self._vhosts, self.storage.sent_file())
+            self._journals.start(
+                self.storage.wal, self._vhosts, self.storage.sent_file(), self.storage.pages_path
+            )
         if self.is_in_use:
             self._identity.start(self.service)
             self.cluster.start()

@@ -2,6 +2,7 @@
 
 DIR/wal/            the write-ahead log, one for everything
 DIR/streams/GROUP/  what a replica of a stream keeps beside it
+DIR/pages/GROUP/    what queues on disk have beyond memory (`container.journals.paging`)
 DIR/sent            what queues have sent ahead of the log
 DIR/backup/         hard links to what is being copied (`container.backup.source`)
 DIR/exchanges       durable exchanges and bindings (`container.vhost.kept_exchanges`)
@@ -128,6 +129,11 @@ class Storage:
         except OSError as error:
             log.warning("durable queues wait for the disk on each delivery: %s", error)
             return None
+
+    @property
+    def pages_path(self) -> Path:
+        """Where queues have what is more than memory may hold."""
+        return self.path / "pages"
 
     def directory_of(self, group: int) -> Directory:
         """Open the directory of a replica; make it where it is not there."""

@@ -150,8 +150,7 @@ def equal_part(held: Mapping[Holder, int], most_bytes: int) -> int:
 
 
 def _size_bytes(node: Storing) -> int:
-    items = node.store.items
-    return items.size_bytes + items.aside_bytes
+    return node.store.items.memory_bytes
 
 
 def _queues_of(vhost: VirtualHost) -> Iterator[_Queue]:

@@ -14,6 +14,8 @@ from cogwork.dataplane.queue.restoration import Checkpoint, restore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cogwork.container.journals.page_files import PageFiles
+    from cogwork.container.journals.paging import Pager
     from cogwork.container.journals.records import Replayed
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.queue.store import Store
@@ -32,6 +34,8 @@ class DurableQueue(ABC):
         journal: What its store writes to; None while it does not.
         checkpoint: What goes through its items, to write them anew; None while nothing does.
         problem: Why it does not work; None while nothing is wrong.
+        files: What it has beyond memory; None where all of it is in memory.
+        pager: What writes and reads them; None where nothing does.
     """
 
     def __init__(
@@ -44,6 +48,8 @@ class DurableQueue(ABC):
         self.journal: Journal | None = None
         self.checkpoint: Checkpoint | None = None
         self.problem: str | None = None
+        self.files: PageFiles | None = None
+        self.pager: Pager | None = None
 
     @property
     def seen_max(self) -> int:
@@ -67,7 +73,7 @@ class DurableQueue(ABC):
         journal.held_partitions = image.held_partitions
         journal.on_dirty = note
         self.journal = self.store.journal = journal
-        restore(self.store, image)
+        restore(self.store, image, self.files)
         if self.store.audit_events is not None:
             journal.gathered(0)
         return journal

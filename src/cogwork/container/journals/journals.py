@@ -25,6 +25,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.journals.barriers import Barrier, Barriers
 from cogwork.container.journals.low_space import LowSpace
+from cogwork.container.journals.paging import Pager, Paging
 from cogwork.container.journals.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.journals.records import (
     BEGIN,
@@ -49,6 +50,7 @@ from cogwork.plugin.shape import keys_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from cogwork.container.journals.durable_queue import DurableQueue
     from cogwork.container.journals.sent_file import SentFile
@@ -91,6 +93,7 @@ class QueueJournals:
         has_disk: Whether there is a data directory.
         barriers: The turns whose output is held.
         low_space: What they do while the disk fills up.
+        paging: What they do with what is more than memory may hold.
     """
 
     def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
@@ -118,6 +121,7 @@ class QueueJournals:
         self._is_due = False
         self._is_shut = False
         self.low_space = LowSpace(self._queues)
+        self.paging = Paging(core)
         self._marks: SentMarks | None = None
         self._failure: LogFailed | None = None
         self._patience: asyncio.TimerHandle | None = None
@@ -176,7 +180,12 @@ class QueueJournals:
         if stranded is not None:  # an account that has no end does not count
             self.abandon(stranded)
             stranded.store.close()
+        queue.files = self.paging.files_of(queue.group)
         journal = queue.fill(replayed, self._core, partial(self.note, queue))
+        if queue.files is not None:
+            queue.pager = Pager(self.paging, queue, queue.files)
+            named = () if replayed is None else replayed.image.pages
+            queue.pager.begin({each.file for each in named}, has_account=replayed is None)
         if self._marks is None:
             queue.store.delivers_ahead = False
         elif queue.store.delivers_ahead:
@@ -200,6 +209,8 @@ class QueueJournals:
         self._pressed.pop(queue, None)
         queue.store.journal = queue.journal = None
         queue.write(GONE, b"")
+        if queue.pager is not None:
+            self.barriers.when_over(queue.pager.delete)
         self._core.hold_output()
         self.commit_soon()
 
@@ -225,7 +236,11 @@ class QueueJournals:
             self._lost.discard(record.group)
 
     def start(
-        self, wal: Wal, vhosts: Mapping[str, VirtualHost], sent: SentFile | None = None
+        self,
+        wal: Wal,
+        vhosts: Mapping[str, VirtualHost],
+        sent: SentFile | None = None,
+        pages: Path | None = None,
     ) -> None:
         """Fill the queues that there are, and declare those again that there were.
 
@@ -233,6 +248,7 @@ class QueueJournals:
             wal: Recovered.
             vhosts: Where they are.
             sent: Says what went out ahead of its record; None where nothing may.
+            pages: Where page files are; None where all messages stay in memory.
         """
         self._wal = wal
         if sent is not None:
@@ -243,6 +259,8 @@ class QueueJournals:
             self._lost.add(group)
         for group in self._lost:
             wal.low_water(group, wal.end_lsn)
+        if pages is not None:
+            self.paging.begin(pages, self._replayed)
         for queue in self._early:
             self._attach(queue)
         self._early.clear()
@@ -302,6 +320,9 @@ class QueueJournals:
         failed = [queue for queue in dirty if not self._is_written(queue)]
         if failed:
             self.barriers.break_turn()
+        for each in {each.pager: each for each in dirty if each.pager is not None}.values():
+            if each.pager is not None and each.pager.look():
+                self.renew(each)
         for queue in list(self._pressed):
             self._go_on_or_not(queue)
         self._waiting.append(self.barriers.end_turn())
@@ -388,7 +409,7 @@ class QueueJournals:
         replayed = self._replayed.get(group)
         if replayed is None or self.low_space.is_low or group in self._strandeds():
             return None
-        return StrandedQueue(self, group, replayed, self._core)
+        return StrandedQueue(self, group, replayed, self._core, self.paging.files_of(group))
 
     def _strandeds(self) -> dict[int, DurableQueue]:
         """Return those that are being written anew, by their group."""
@@ -421,11 +442,15 @@ class QueueJournals:
             return
         if queue.checkpoint is None:
             queue.checkpoint = Checkpoint(queue.store)
+            if queue.pager is not None:
+                queue.pager.account_begun()
             queue.write(BEGIN, queue.begin(queue.checkpoint))
         queue.write(PART, queue.checkpoint.next_part(PART_BYTES))
         if queue.checkpoint.is_finished:
             self.abandon(queue)
             queue.write(END, b"")
+            if queue.pager is not None:
+                self.barriers.when_over(queue.pager.account_ended)
         else:
             self.commit_soon()
 
@@ -510,3 +535,4 @@ class QueueJournals:
             if timer is not None:
                 timer.cancel()
         self._core.on_barrier = None
+        self.paging.close()

@@ -82,5 +82,5 @@ def _size_of(queue: QueueJournal) -> int:
     """Estimate what a queue's checkpoint takes."""
     items = queue.store.items
     seen = queue.journal.seen if queue.journal is not None else None
-    count = items.depth + items.aside_count + len(seen or ())
-    return items.size_bytes + items.aside_bytes + count * ITEM_BYTES + MEMORY_BYTES
+    count = items.depth - items.pages.count + items.aside_count + len(seen or ())
+    return items.memory_bytes + count * ITEM_BYTES + MEMORY_BYTES

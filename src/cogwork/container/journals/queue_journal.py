@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.container.journals.journals import QueueJournals
+    from cogwork.container.journals.page_files import PageFiles
     from cogwork.container.journals.records import Replayed
     from cogwork.dataplane.core import Core
 
@@ -42,6 +43,8 @@ class QueueJournal(DurableQueue):
 
     def write(self, kind: int, payload: bytes) -> None:
         """Have a record appended to the log."""
+        if self.pager is not None:
+            self.pager.written_bytes += len(payload)
         self._owner.append(self, kind, payload)
 
     def fail(self, error: Exception) -> None:
@@ -66,7 +69,14 @@ class QueueJournal(DurableQueue):
 class StrandedQueue(QueueJournal):
     """A queue that is on disk and nowhere here, as it is written anew."""
 
-    def __init__(self, owner: QueueJournals, group: int, replayed: Replayed, core: Core) -> None:
+    def __init__(
+        self,
+        owner: QueueJournals,
+        group: int,
+        replayed: Replayed,
+        core: Core,
+        files: PageFiles | None,
+    ) -> None:
         begin = replayed.begin
         store = Store(core, begin.shard)
         store.keeps_dead = True
@@ -74,6 +84,7 @@ class StrandedQueue(QueueJournal):
             store.audit_events = AuditEvents(store.items, begin.shard)
         super().__init__(owner, (begin.vhost, begin.address), begin.options, store)
         self.group = group
+        self.files = files
         self.fill(replayed, core, lambda: None)  # its store does nothing that is to be written
 
     def write(self, kind: int, payload: bytes) -> None:

@@ -110,6 +110,7 @@ QUEUE = (
         "groups",
         "consumers",
         "bytes",
+        "memory-bytes",
         "in",
         "out",
         "accepted",

@@ -59,6 +59,7 @@ cdef class Dispatcher:
     cdef int resume(self, ConsumerEnd link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL
     cdef Item* next_by_cursor(self, Consumer consumer) except? NULL
+    cdef Item* await_page(self, Item* stand) except? NULL
     cdef Item* go_on_later(self, Consumer consumer) except? NULL
     cdef Item* next_parked(self, Consumer consumer) except? NULL
     cdef bint suits(self, Item* item, Consumer consumer) except -1

@@ -10,6 +10,7 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import store_u32
 from cython.cimports.cogwork.dataplane.queue.chain import is_empty
 from cython.cimports.cogwork.dataplane.queue.packer import describe
+from cython.cimports.cogwork.dataplane.queue.pages import AHEAD
 from cython.cimports.cogwork.dataplane.queue.state import ATTEMPTS_AHEAD, is_shut, pack
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ACQUIRED,
@@ -18,6 +19,7 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
     LEASED,
     MARKS,
     OUT,
+    PAGED,
     PARKED,
     PRESETTLED,
     READY,
@@ -290,6 +292,8 @@ class Dispatcher:
             return 0
         if self.items.is_stirred() or is_shut(self.settlement):
             return self.settlement.schedule()
+        if self.items.pages.count:  # what lies on disk comes first, or a level above it does
+            return self.settlement.schedule()
         if item.state == PARKED:
             if item.group.holder != cython.NULL:
                 self.serve_one(cython.cast(Consumer, item.group.holder.owner))
@@ -423,6 +427,8 @@ class Dispatcher:
                     consumer.is_selective = True
                     self.ready.add_cursor(cython.address(consumer.cursor))
                     item = self.next_by_cursor(consumer)
+            if item != cython.NULL and item.state == PAGED:
+                return self.await_page(item)
             if (
                 item == cython.NULL
                 or item.expires_s == 0.0
@@ -455,11 +461,16 @@ class Dispatcher:
         while item != cython.NULL:
             if left == 0 or must_wait(consumer.link):
                 return self.go_on_later(consumer)
-            if self.suits(item, consumer):
+            if item.state == PAGED or self.suits(item, consumer):
                 return item
             self.ready.saw(cython.address(consumer.cursor), item)
             left -= 1
             item = self.ready.next_unseen(cython.address(consumer.cursor))
+        return cython.NULL
+
+    def await_page(self, stand):
+        """Have the page fetched that comes next; return NULL: once it is there they are served."""
+        self.items.pages.want(stand)
         return cython.NULL
 
     def go_on_later(self, consumer):
@@ -473,7 +484,7 @@ class Dispatcher:
         s: Shipment
         if item.flags & EXCLUDED and consumer.serial in self.settlement.exclusions[number_of(item)]:
             return False
-        if not consumer.is_selective:
+        if not consumer.is_selective or item.state == PAGED:
             return True
         describe(item, cython.address(s))
         return not consumer.link.refuses(cython.address(s))
@@ -484,6 +495,8 @@ class Dispatcher:
         """Send an item as a new attempt. The item may be gone when this returns."""
         s: Shipment
         self.items.hand_out(item, cython.address(consumer.state))
+        if self.items.pages.count and self.ready.pages_ahead < AHEAD:
+            self.items.pages.top_up()
         is_first: cython.bint = item.attempt == 0
         item.attempt = max(item.attempt, self.settlement.attempt_base) + 1
         if self.settlement.unproven:
@@ -551,6 +564,9 @@ class Dispatcher:
         while browser.link.is_ready():
             item = self.ready.next_unseen(cython.address(browser.cursor))
             if item == cython.NULL:
+                return 0
+            if item.state == PAGED:
+                self.await_page(item)
                 return 0
             if left == 0 or must_wait(browser.link):
                 self.go_on_later(browser)

@@ -5,6 +5,7 @@ from cogwork.dataplane.queue.chain cimport Node, is_empty
 from cogwork.dataplane.queue.disorder cimport Disorder
 from cogwork.dataplane.queue.groups cimport Groups
 from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.queue.pages cimport Pages
 from cogwork.dataplane.queue.ready cimport Ready
 from cogwork.dataplane.queue.slots cimport Slots
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -22,6 +23,7 @@ cdef class ItemTable:
     cdef Slots slots
     cdef Ready ready
     cdef Groups groups
+    cdef readonly Pages pages
     cdef readonly Disorder disorder
     cdef Node returned
     cdef Node in_doubt
@@ -61,6 +63,8 @@ cdef class ItemTable:
     cdef uint32_t _gather(self, Item** items, bint grouped) noexcept
     cdef void forget_times(self) noexcept
     cdef void _thin_expiries(self) noexcept
+    cdef uint64_t bytes_in_memory(self) noexcept
+    cdef uint32_t forget_page(self, list numbers) except? 0
 
     # Says whether `restore` has anything to do.
     cdef inline bint is_stirred(self) noexcept:

@@ -54,6 +54,7 @@ class ItemTable:
         aside_count: Beside all these: items whose message is on its way elsewhere.
         aside_bytes: The sum of their sizes.
         disorder: How far first attempts were out of order.
+        pages: Those of its items that lie on disk.
     """
 
     def __cinit__(self):
@@ -63,6 +64,7 @@ class ItemTable:
         self.ready = Ready()
         self.groups = Groups()
         self.expiries = TimerHeap()
+        self.pages = Pages(self.slots, self.ready, self.expiries)
         self.delays = TimerHeap()
         self.disorder = Disorder()
         self.expiries_max = EXPIRIES_MIN
@@ -121,6 +123,22 @@ class ItemTable:
         """Throw out all timers: what comes may have the numbers of what they were for."""
         self.expiries.rebuild(0)
         self.delays.rebuild(0)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The sizes of all messages that are in memory, summed up."""
+        return self.bytes_in_memory()
+
+    def bytes_in_memory(self):
+        return self.size_bytes + self.aside_bytes - self.pages.size_bytes
+
+    def forget_page(self, numbers):
+        """Give up the items of a page; add their numbers, and return how many they were."""
+        found: list = self.pages.purge()
+        self.size_bytes -= cython.cast(uint64_t, found.pop())
+        self.depth -= cython.cast(uint32_t, len(found))
+        numbers.extend(found)
+        return cython.cast(uint32_t, len(found))
 
     def _thin_expiries(self):
         """Throw out the timers of items that have gone."""
@@ -290,6 +308,7 @@ class ItemTable:
 
     def restore(self):
         """Put what came back into its old places, and go on with groups that are free again."""
+        at: uint32_t
         count: uint32_t
         room: uint64_t = self.returned_count
         items: cython.pointer(cython.pointer(Item))
@@ -306,8 +325,13 @@ class ItemTable:
         self.groups.restore(items, self._gather(items, True))
         count = self.groups.promote(items, self._gather(items, False))
         qsort(items, count, cython.sizeof(cython.pointer(Item)), _by_sequence)
-        self.ready.merge(items, count)
-        free(items)
+        try:
+            if self.pages.count:
+                for at in range(count):
+                    self.pages.part(items[at].priority, items[at].sequence)
+        finally:
+            self.ready.merge(items, count)
+            free(items)
         return 0
 
     def _gather(self, items, grouped):

@@ -1,10 +1,15 @@
 from cogwork.dataplane.queue.disorder import Disorder
+from cogwork.dataplane.queue.pages import Pages
 
 SOURCE_HASH: str
 
 class ItemTable:
     @property
     def disorder(self) -> Disorder: ...
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def pages(self) -> Pages: ...
     @property
     def depth(self) -> int: ...
     @property

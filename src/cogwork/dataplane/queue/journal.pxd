@@ -43,6 +43,7 @@ cdef enum:
     RECOVERED = 17
     FORWARDED = 18
     FORWARDS = 19
+    PAGED_ITEMS = 20
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -62,6 +63,7 @@ cdef enum:
     RECOVERED_BYTES = 9
     FORWARDED_BYTES = 25
     FORWARDS_BYTES = 537
+    PAGED_ITEMS_BYTES = 25
 
 # The flags of a PUT.
 cdef enum:
@@ -103,6 +105,7 @@ cdef class Journal:
     cdef int committed(self, uint64_t number, uint32_t attempt, uint32_t at_s) except -1
     cdef int back(self, Item* item) except -1
     cdef int acquired(self, Item* item) except -1
+    cdef int paged(self, uint64_t file, uint32_t first, uint32_t count, uint64_t sequence) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
     cdef int attempts(self, uint32_t base) except -1
     cdef int hold_partitions(self, uint64_t bits) except -1

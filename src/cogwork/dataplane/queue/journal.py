@@ -220,6 +220,23 @@ class Journal:
         store_u32(p + 9, item.acquisitions)
         return 0
 
+    def paged(self, file, first, count, sequence):
+        """Write that items lie in a page file, which says all of them.
+
+        Args:
+            file: Its number.
+            first: Which of its items is the first.
+            count: How many follow each other there, with it.
+            sequence: The place of the last.
+        """
+        p: cython.pointer(uint8_t) = self.reserve(PAGED_ITEMS_BYTES)
+        p[0] = PAGED_ITEMS
+        store_u64(p + 1, file)
+        store_u32(p + 9, first)
+        store_u32(p + 13, count)
+        store_u64(p + 17, sequence + self.sequence_base)
+        return 0
+
     def saw(self, seen_ms, message_id):
         """Write that a message-id was seen, whose message may be gone.
 

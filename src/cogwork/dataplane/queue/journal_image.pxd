@@ -27,7 +27,21 @@ cdef class KeptItem:
     cdef readonly str reason
     cdef readonly bytes error
     cdef readonly uint64_t died_ms
-    cdef readonly bytes message
+    cdef public bytes message
+    # Its message lies in a page file, and so does its place where it keeps that.
+    cdef readonly bint is_elsewhere
+    cdef readonly bint keeps_place
+    # Stands for items that stay on disk: the first one's place is its own.
+    cdef public object page
+    cdef int complete(self, octets put, uint64_t place, uint32_t size) except -1
+
+
+@cython.final
+cdef class PagedRange:
+    cdef readonly uint64_t file
+    cdef readonly uint32_t first
+    cdef readonly uint32_t count
+    cdef readonly uint64_t place
 
 
 @cython.final
@@ -46,11 +60,17 @@ cdef class JournalImage:
     cdef public bint is_audited
     cdef readonly list unreported
     cdef dict marks
+    cdef readonly list pages
+    cdef readonly set gone
+    cdef KeptItem add_elsewhere(self, uint64_t number)
+    cdef KeptItem _find(self, uint64_t number)
+    cdef KeptItem _forget(self, uint64_t number)
     cdef int _commit(self, octets p, uint32_t at_s) except -1
     cdef int _settle(self, uint64_t number, uint32_t attempt, int outcome) except -1
     cdef int _done(self, uint64_t number) except -1
     cdef int _tell(self, uint64_t mark) except -1
     cdef int64_t _apply_one(self, octets p, int64_t size) except -1
+    cdef int64_t _note_paged(self, octets p) except -1
     cdef int64_t _apply_mark(self, octets p, int64_t size) except -1
     cdef int _recover(self, uint64_t at_ms) except -1
     cdef int _put(self, octets p, uint32_t size) except -1

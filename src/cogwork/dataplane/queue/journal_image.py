@@ -55,6 +55,8 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     KEEPS_PLACE,
     OUT_AGAIN,
     OUT_BYTES,
+    PAGED_ITEMS,
+    PAGED_ITEMS_BYTES,
     PUT,
     PUT_BYTES,
     RECOVERED,
@@ -68,7 +70,7 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
 )
 from cython.cimports.cogwork.dataplane.queue.state import RECOVERY_JUMP
 
-__all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
+__all__ = ("SOURCE_HASH", "JournalImage", "KeptItem", "PagedRange")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -98,6 +100,33 @@ class KeptItem:
         error: The outcome of who rejected it, encoded; empty where nobody did.
         died_ms: Since when it is dead; 0 where that is not known.
         message: Encoded.
+        is_elsewhere: Whether its message lies in a page file.
+        keeps_place: Whether its place is the one that it has there.
+    """
+
+    def complete(self, put, place, size):
+        """Take in what a page file says of an item, as far as no later record does."""
+        if self.is_elsewhere:
+            self.stored_ms = load_u64(put + 17)
+            self.expires_ms = load_u64(put + 25)
+            self.format = load_u32(put + 41)
+            self.priority = put[45]
+            self.ages = put[46] & AGES_MARK
+            self.message = bytes_from(put + PUT_BYTES, size)
+        if self.is_elsewhere or self.keeps_place:
+            self.sequence = place
+        self.is_elsewhere = self.keeps_place = False
+        return 0
+
+
+class PagedRange:
+    """Items that follow each other in a page file.
+
+    Attributes:
+        file: Its number.
+        first: Which of its items is the first.
+        count: How many they are.
+        place: The place of the last.
     """
 
 
@@ -115,6 +144,8 @@ class JournalImage:
         attempt_base: What the attempts of its last life were above.
         has_records: Whether anything was written of it.
         is_audited: Whether an audit wants to be told what was settled.
+        pages: What lies in page files, the newest last.
+        gone: The numbers of items that are no more, of which some may lie there.
         unreported: What was settled and may not have been told to it: number, attempt and outcome.
     """
 
@@ -132,6 +163,8 @@ class JournalImage:
         self.seen_max = seen_max
         self.unreported = []
         self.marks = {}
+        self.pages = []
+        self.gone = set()
 
     @property
     def seen(self) -> list:
@@ -162,7 +195,7 @@ class JournalImage:
             number: The item's.
             attempt: Which.
         """
-        item: KeptItem = self.items.get(number)
+        item: KeptItem = self._find(number)
         if item is not None and item.reason is None and attempt > item.attempt:
             item.attempt = attempt
             item.is_out = item.is_unrecorded = True
@@ -179,7 +212,7 @@ class JournalImage:
             self._put(p, message_size)
             return PUT_BYTES + cython.cast(int64_t, message_size)
         if kind == OUT_AGAIN and size >= OUT_BYTES:
-            item = self.items.get(load_u64(p + 1))
+            item = self._find(load_u64(p + 1))
             if item is not None:
                 item.attempt = load_u32(p + 9)
                 item.is_out = True
@@ -195,7 +228,7 @@ class JournalImage:
             self._commit(p, 0)
             return COMMITTED_BYTES
         if kind == BACK and size >= BACK_BYTES:
-            item = self.items.get(load_u64(p + 1))
+            item = self._find(load_u64(p + 1))
             if item is not None:
                 item.attempt = load_u32(p + 9)
                 item.failures = load_u32(p + 13)
@@ -219,7 +252,7 @@ class JournalImage:
         if kind == DIED and size >= DIED_BYTES:
             return self._read_dead(p, DIED_BYTES, size)
         if kind == ACQUIRED_AGAIN and size >= ACQUIRED_BYTES:
-            item = self.items.get(load_u64(p + 1))
+            item = self._find(load_u64(p + 1))
             if item is not None:
                 item.acquisitions = load_u32(p + 9)
             return ACQUIRED_BYTES
@@ -234,7 +267,41 @@ class JournalImage:
         if kind == FORWARDS and size >= FORWARDS_BYTES:
             self.forwards.restore(p + 1)
             return FORWARDS_BYTES
+        if kind == PAGED_ITEMS and size >= PAGED_ITEMS_BYTES:
+            return self._note_paged(p)
         return self._apply_mark(p, size)
+
+    def _note_paged(self, p):
+        """Apply that items lie in a page file."""
+        paged: PagedRange = PagedRange.__new__(PagedRange)
+        paged.file = load_u64(p + 1)
+        paged.first = load_u32(p + 9)
+        paged.count = load_u32(p + 13)
+        paged.place = load_u64(p + 17)
+        self.pages.append(paged)
+        self.sequence_max = max(self.sequence_max, paged.place)
+        return PAGED_ITEMS_BYTES
+
+    def _find(self, number):
+        """Find an item; what is not known may lie in a page file, and is looked for later."""
+        item: KeptItem = self.items.get(number)
+        if item is None and self.pages and number not in self.gone:
+            return self.add_elsewhere(number)
+        return item
+
+    def add_elsewhere(self, number):
+        """Add an item whose message lies in a page file."""
+        item: KeptItem = KeptItem.__new__(KeptItem)
+        item.number = number
+        item.is_elsewhere = True
+        self.items[number] = item
+        return item
+
+    def _forget(self, number):
+        """Take in that an item is no more, wherever it lay; return it where it is known."""
+        if self.pages:
+            self.gone.add(number)
+        return self.items.pop(number, None)
 
     def _apply_mark(self, p, size):
         """Apply a record of what an audit is told; return what it takes, 0 where it is none."""
@@ -255,7 +322,7 @@ class JournalImage:
         """Apply that an attempt was confirmed: its item is no more."""
         number: uint64_t = load_u64(p + 1)
         attempt: uint32_t = load_u32(p + 9)
-        self.items.pop(number, None)
+        self._forget(number)
         self._settle(number, attempt, OUTCOME_ACCEPTED)
         return self.commits.add(number, attempt, at_s) if attempt else 0
 
@@ -272,7 +339,7 @@ class JournalImage:
         return 0
 
     def _done(self, number):
-        item: KeptItem = self.items.pop(number, None)
+        item: KeptItem = self._forget(number)
         if item is not None and item.reason is None:
             self._settle(number, item.attempt, OUTCOME_NOTHING)
         return 0
@@ -293,7 +360,7 @@ class JournalImage:
         item: KeptItem
         if size - head < why + error_size:
             return 0
-        item = self.items.get(load_u64(p + 1))
+        item = self._find(load_u64(p + 1))
         if item is not None:
             item.failures = load_u32(p + 9)
             item.reason = bytes_from(p + head, why).decode("ascii", "replace")
@@ -339,6 +406,7 @@ class JournalImage:
         if known is not None and p[46] & KEEPS_PLACE:
             item.sequence, item.due_ms = known.sequence, known.due_ms
             item.acquisitions = known.acquisitions
+            item.keeps_place = known.is_elsewhere or known.keeps_place
         self.items[item.number] = item
         birth = cython.cast(uint32_t, item.number >> 32)
         self.birth_base = max(self.birth_base, birth + 1)

@@ -18,7 +18,10 @@ cdef class Ready:
     cdef int levels
     # A bit for each priority of which anything is ready.
     cdef uint64_t[PRIORITY_WORDS] occupied
+    # With those that lie on disk, for whom others stand.
     cdef readonly uint32_t count
+    # Pages that are being fetched, or of which nothing has been given out yet.
+    cdef uint32_t pages_ahead
     cdef Cursor** cursors
     cdef uint32_t cursors_count
     cdef int set_levels(self, int levels) except -1
@@ -37,9 +40,9 @@ cdef class Ready:
 
     # Places an item behind all others of its priority.
     cdef inline void append(self, Item* item) noexcept:
-        self._insert_before(item, &self.rows[item.priority])
+        self.insert_before(item, &self.rows[item.priority])
 
-    cdef inline void _insert_before(self, Item* item, Node* following) noexcept:
+    cdef inline void insert_before(self, Item* item, Node* following) noexcept:
         item.state = READY
         link_before(&item.node, following)
         self.occupied[item.priority >> 6] |= <uint64_t>1 << (item.priority & 63)

@@ -9,7 +9,12 @@ what suits them move back before it; those of browsers, which saw it, do not.
 
 import cython
 from cython.cimports.cogwork.dataplane.queue.chain import clear, is_empty, unlink
-from cython.cimports.cogwork.dataplane.queue.stored import PRIORITIES_MAX, PRIORITY_WORDS
+from cython.cimports.cogwork.dataplane.queue.stored import (
+    AT_REST,
+    IS_FIRST_OF_PAGE,
+    PRIORITIES_MAX,
+    PRIORITY_WORDS,
+)
 from cython.cimports.libc.stdlib import calloc, free, malloc, realloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -21,7 +26,7 @@ class Ready:
     """The ready items of a queue, in order.
 
     Attributes:
-        count: How many there are.
+        count: How many there are, with those that lie on disk.
     """
 
     def __cinit__(self):
@@ -69,7 +74,7 @@ class Ready:
         at: uint32_t
         cursor: cython.pointer(Cursor)
         prev: cython.pointer(Node)
-        self._insert_before(item, following)
+        self.insert_before(item, following)
         for at in range(self.cursors_count):
             cursor = self.cursors[at]
             if (
@@ -97,6 +102,9 @@ class Ready:
                     if prev != cython.NULL:
                         prev.pins += 1
             item.pins = 0
+        if item.paging == IS_FIRST_OF_PAGE:
+            self.pages_ahead -= 1
+        item.paging = AT_REST
         unlink(cython.address(item.node))
         if is_empty(cython.address(self.rows[item.priority])):
             self.occupied[item.priority >> 6] &= ~(cython.cast(uint64_t, 1) << (item.priority & 63))

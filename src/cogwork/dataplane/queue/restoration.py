@@ -10,17 +10,23 @@ by slot, some in each turn, while the queue goes on: what comes into being or ch
 in the records of the turns since it began.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from operator import attrgetter
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
-from cython.cimports.cogwork.dataplane.message.envelope import Envelope, read_any_envelope
+from cython.cimports.cogwork.dataplane.message.envelope import (
+    WANTS_GROUP_ID,
+    Envelope,
+    read_any_envelope,
+)
 from cython.cimports.cogwork.dataplane.queue.chain import Node, clear, is_empty
 from cython.cimports.cogwork.dataplane.queue.forward_dedup import ForwardDedup
-from cython.cimports.cogwork.dataplane.queue.item_table import is_away
-from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
+from cython.cimports.cogwork.dataplane.queue.item_table import ItemTable, is_away
+from cython.cimports.cogwork.dataplane.queue.journal import PUT_BYTES, cogwork_wall_offset_s
+from cython.cimports.cogwork.dataplane.queue.pages import ORIGIN_BYTES, Page, PagedItems
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.queue.state import ATTEMPTS_JUMP
 from cython.cimports.cogwork.dataplane.queue.stored import (
@@ -40,16 +46,20 @@ __all__ = ("SOURCE_HASH", "Checkpoint", "restore")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+SLOTS_AT_ONCE = cython.declare(uint32_t, 1 << 19)
+"""Slots that a checkpoint looks at in one turn: of items on disk there may be millions."""
 
-def restore(store: Store, image: JournalImage) -> None:
+
+def restore(store: Store, image: JournalImage, files: object = None) -> None:
     """Fill an empty store with what was written down.
 
     Args:
         store: Without consumers and without a journal yet.
         image: What the records add up to.
+        files: Opens the queue's page files by number; None where it has none.
     """
     restoration: Restoration = Restoration(store)
-    restoration.run(image)
+    restoration.run(image, files)
 
 
 def _in_order(items: list) -> list:
@@ -71,6 +81,178 @@ def _in_order(items: list) -> list:
     return found
 
 
+class PageFile:
+    """A page file, as a restart reads it."""
+
+    def __init__(self, source: object):
+        """Read what it says of itself.
+
+        Args:
+            source: The file; its `read` returns a block.
+        """
+        self.source = source
+        self.level = source.level
+        self.blocks = source.blocks
+        self.items = PagedItems(source.index)
+
+    def put_of(self, block, at):
+        """Return where the entry PUT of an item is; good until the next one is looked for."""
+        if self.data is None or self.block != block or self.at > at:
+            self.data = self.source.read(block)
+            self.block = block
+            self.at = self.blocks[block].first
+            self.offset = 0
+        while self.at < at:
+            self.offset += ORIGIN_BYTES + PUT_BYTES + self.items.items[self.at].size
+            self.at += 1
+        size: int64_t = ORIGIN_BYTES + PUT_BYTES + cython.cast(int64_t, self.items.items[at].size)
+        if self.offset + size > cython.cast(int64_t, len(self.data)):
+            raise ValueError(f"a block ends before item {at}")
+        return octets_of(self.data) + self.offset + ORIGIN_BYTES
+
+
+class PagesRestoration:
+    """Finds what stays on disk, and completes what the records tell of items that lie there.
+
+    The newest page that has an item counts. What the records know is restored as any other item.
+    """
+
+    def __init__(self, store: Store, image: JournalImage, files: object):
+        """Find nothing yet.
+
+        Args:
+            store: Where the items belong.
+            image: What the records add up to; it is completed.
+            files: Opens page files by number.
+        """
+        self.store = store
+        self.image = image
+        self.files = files
+        self.opened = {}
+        self.found = []
+        self.wall_offset_s = cogwork_wall_offset_s()
+        self.now_s = clock_s()
+
+    def run(self) -> list:
+        """Return an item with a page for each of them."""
+        kept: KeptItem
+        parted: list = []
+        places: dict = {}
+        for paged in reversed(self.image.pages):
+            self._take_range(paged)
+        for number in [each.number for each in self.image.items.values() if each.message is None]:
+            del self.image.items[number]  # what no file has is not known
+        for kept in self.image.items.values():
+            if not kept.due_ms:
+                places.setdefault(kept.priority, []).append(kept.sequence)
+        for each in places.values():
+            each.sort()
+        for kept in self.found:
+            parted.extend(self._parted(kept, places.get(kept.priority, [])))
+        return parted
+
+    def _open(self, number):
+        file: PageFile = self.opened.get(number)
+        if file is None:
+            file = PageFile(self.files.open(number))
+            self.opened[number] = file
+        return file
+
+    def _take_range(self, paged):
+        """Take what is left of a range."""
+        at: uint32_t
+        block: uint32_t = 0
+        end: uint32_t = paged.first + paged.count
+        kept: KeptItem = None
+        file: PageFile = self._open(paged.file)
+        if paged.count == 0 or end > file.items.count or end < paged.first:
+            raise ValueError(f"page file {paged.file} has {file.items.count} items, not {end}")
+        base: uint64_t = paged.place - file.items.items[end - 1].place
+        for at in range(paged.first, end):
+            while at >= file.blocks[block].first + file.blocks[block].count:
+                block += 1
+                kept = None
+            if not self._take_one(file, block, at, base + file.items.items[at].place):
+                kept = None
+                continue
+            if kept is None:
+                kept = self._begin(file, paged.file, block, at, base + file.items.items[at].place)
+                self.found.append(kept)
+            cython.cast(Page, kept.page).count += 1
+        return 0
+
+    def _take_one(self, file, block, at, place):
+        """Say whether an item stays on disk; give it its message where its records know of it."""
+        number: uint64_t = file.items.items[at].number
+        size: uint32_t = file.items.items[at].size
+        store: Store = self.store
+        kept: KeptItem
+        if self.image.gone and number in self.image.gone:
+            return False
+        kept = self.image.items.get(number) if self.image.items else None
+        if kept is None and (
+            store.wants & WANTS_GROUP_ID
+            or store.audit_events is not None
+            or file.level >= store.items.ready.levels
+        ):
+            kept = self.image.add_elsewhere(number)
+        if kept is not None:
+            if kept.is_elsewhere or kept.keeps_place:
+                kept.complete(file.put_of(block, at), place, size)
+            return False
+        return store.items.slots.reserve(number)
+
+    def _begin(self, file, number, block, at, place):
+        """Make a page, which is empty yet, and an item that has its place among others."""
+        page: Page = Page.__new__(Page)
+        kept: KeptItem = KeptItem.__new__(KeptItem)
+        facts: object = file.blocks[block]
+        page.file = number
+        page.block = block
+        page.block_first = facts.first
+        page.first = at
+        page.items = file.items
+        page.level = file.level
+        page.restored_s = self.now_s
+        page.wall_offset_s = self.wall_offset_s
+        if facts.expires_ms:
+            page.expires_s = min(
+                facts.expires_ms * 0.001 - self.wall_offset_s,
+                self.now_s + max(0, facts.expires_ms - facts.stored_ms) * 0.001,
+            )
+        kept.page = page
+        kept.sequence = place
+        kept.stored_ms = facts.stored_ms
+        kept.priority = file.level
+        return kept
+
+    def _parted(self, kept, places):
+        """Part a page where other items have their places in its middle."""
+        page: Page = kept.page
+        base: uint64_t = kept.sequence - page.items.items[page.first].place
+        last: uint64_t = base + page.items.items[page.first + page.count - 1].place
+        part: KeptItem
+        at: uint32_t
+        found: list = [kept]
+        for place in places[bisect_right(places, kept.sequence) : bisect_left(places, last)]:
+            page = cython.cast(KeptItem, found[len(found) - 1]).page
+            at = page.first
+            while at < page.first + page.count and base + page.items.items[at].place < place:
+                at += 1
+            if page.first < at < page.first + page.count:
+                part = self._begin(
+                    self._open(page.file),
+                    page.file,
+                    page.block,
+                    at,
+                    base + page.items.items[at].place,
+                )
+                cython.cast(Page, part.page).count = page.first + page.count - at
+                page.count = at - page.first
+                found.append(part)
+        return found
+
+
 class Restoration:
     """Makes items again."""
 
@@ -88,14 +270,18 @@ class Restoration:
         clear(cython.address(self.absent_consumer.owned_groups))
         clear(cython.address(self.absent_consumer.waiting_groups))
 
-    def run(self, image: JournalImage) -> None:
+    def run(self, image: JournalImage, files: object = None) -> None:
         """Make all of them."""
         store: Store = self.store
         kept: KeptItem
         now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
         # A log takes its time to be read: what is in doubt must not time out at once.
         store.ticked_s = max(store.ticked_s, self.now_s)
-        for kept in _in_order(list(image.items.values())):
+        pages: list = PagesRestoration(store, image, files).run() if image.pages else []
+        for kept in _in_order([*image.items.values(), *pages]):
+            if kept.page is not None:
+                self._restore_page(kept.page)
+                continue
             # What has gone out was due: no clock that was set back has it wait once more. Of what
             # was given to another container before it was due that is not known; it waits on.
             is_kept: cython.bint = not kept.is_out or store.redelivers_in_doubt
@@ -120,6 +306,15 @@ class Restoration:
                 seen_s: cython.double = min(self._at(seen_ms), self.now_s)
                 if not store.recent.saw(octets_of(message_id), len(message_id), seen_s):
                     store.recent.remember(seen_s)
+
+    def _restore_page(self, page):
+        """Have items stand in the queue that stay on disk."""
+        items: ItemTable = self.store.items
+        items.pages.add(page, items.next_sequence + 1)
+        items.next_sequence = page.last_sequence()
+        items.depth += page.count
+        items.size_bytes += page.size_bytes()
+        return 0
 
     def _number_on(self, image):
         """Have attempts go on beyond all that may have been made, whether that was written or not."""
@@ -285,6 +480,9 @@ class Checkpoint:
             self.scratch.attempts(store.attempt_base)
         if store.journal.held_partitions:
             self.scratch.hold_partitions(store.journal.held_partitions)
+        page: Page
+        for page in store.items.pages.in_order():
+            self.scratch.paged(page.file, page.first, page.count, page.last_sequence())
 
     @property
     def birth_base(self) -> int:
@@ -301,14 +499,15 @@ class Checkpoint:
         """
         item: cython.pointer(Item)
         size: uint64_t = size_bytes
+        end: uint32_t = self.slot + min(SLOTS_AT_ONCE, 0xFFFFFFFF - self.slot)
         while self._has_room(size) and self.seen_at < len(self.seen):
             seen_ms, message_id = self.seen[self.seen_at]
             self.scratch.saw(seen_ms, message_id)
             self.seen_at += 1
         while self._has_room(size):
-            item = self.store.items.slots.next_item(cython.address(self.slot))
+            item = self.store.items.slots.next_item_before(cython.address(self.slot), end)
             if item == cython.NULL:
-                self.is_finished = True
+                self.is_finished = self.slot >= self.store.items.slots.size
                 break
             self._write(item)
         parts: list = self.scratch.parts

@@ -1,9 +1,40 @@
+from collections.abc import Sequence
+from typing import Protocol
+
 from cogwork.dataplane.queue.journal_image import JournalImage
 from cogwork.dataplane.queue.store import Store
 
 SOURCE_HASH: str
 
-def restore(store: Store, image: JournalImage) -> None: ...
+class PagedBlock(Protocol):
+    """What a page file says of a block."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def stored_ms(self) -> int: ...
+    @property
+    def expires_ms(self) -> int: ...
+
+class PageSource(Protocol):
+    """A page file, as it is read."""
+
+    @property
+    def level(self) -> int: ...
+    @property
+    def blocks(self) -> Sequence[PagedBlock]: ...
+    @property
+    def index(self) -> bytes: ...
+    def read(self, block: int) -> bytes: ...
+
+class PageSources(Protocol):
+    """A queue's page files."""
+
+    def open(self, number: int) -> PageSource: ...
+
+def restore(store: Store, image: JournalImage, files: PageSources | None = None) -> None: ...
 
 class Checkpoint:
     def __init__(self, store: Store) -> None: ...

@@ -349,6 +349,8 @@ class Settlement(QueueState):
         items: ItemTable = self.items
         if items.expiries.count or items.delays.count or self.deadlines.count:
             return False
+        if items.pages.page_expiries.count:
+            return False
         if items.is_stirred() or self.exceptions or self.pending_dead_letters:
             return False
         if has_values(items.disorder.histogram):
@@ -377,6 +379,7 @@ class Settlement(QueueState):
         return {
             "depth": items.depth,
             "bytes": items.size_bytes,
+            "memory-bytes": items.bytes_in_memory(),
             "ready": items.ready.count + items.returned_count,
             "waiting-for-group": items.groups.parked_count,
             "delayed": items.delayed_count,

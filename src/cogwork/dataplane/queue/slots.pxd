@@ -11,6 +11,10 @@ cdef enum:
     SPARE_STEP = 64
     SPARE_MAX = 8192
 
+# What stands for the next free slot where an item has its slot, and lies on disk.
+cdef enum:
+    IS_PAGED = 0xFFFFFFFE
+
 # How items are found again: an index, and a stamp that changes with every attempt and every item.
 cdef struct Slot:
     Item* item
@@ -25,6 +29,7 @@ cdef inline uint64_t spare_size_of(uint32_t size) noexcept nogil:
 cdef class Slots:
     cdef Slot* slots
     cdef uint32_t size
+    cdef uint32_t capacity
     cdef uint32_t free_first
     cdef uint32_t free_last
     cdef Node* spare[SPARE_SIZES]
@@ -37,10 +42,16 @@ cdef class Slots:
     cdef uint32_t highest_stamp(self) noexcept
     cdef void drop(self, Item* item) noexcept
     cdef Item* next_item(self, uint32_t* slot) noexcept
+    cdef Item* next_item_before(self, uint32_t* slot, uint32_t end) noexcept
+    cdef void page_out(self, Item* item) noexcept
+    cdef Item* page_in(self, uint64_t number, octets data, uint32_t size) except NULL
+    cdef bint reserve(self, uint64_t number) except -1
+    cdef void drop_paged(self, uint64_t number) noexcept
+    cdef Item* _put_block(self, uint64_t number, octets data, uint32_t size) except NULL
     cdef Item* _new_block(self, uint32_t size) except NULL
     cdef void _free_block(self, Item* item) noexcept
     cdef void _free_slot(self, uint32_t slot) noexcept
-    cdef int _grow(self) except -1
+    cdef int _add_to(self, uint64_t size) except -1
 
     # Makes a new token for an item; the one it had before finds nothing any more.
     cdef inline uint64_t stamp(self, Item* item) noexcept:

@@ -2,7 +2,8 @@
 
 Theory of operation. An item is one block: a struct and the message behind it. It has a slot, whose
 stamp changes with every attempt, so that a token (slot and stamp) that has been overtaken finds
-nothing. Small blocks are kept when they are freed, for the next items of their size.
+nothing. Small blocks are kept when they are freed, for the next items of their size. An item that
+lies on disk (`pages`) keeps its slot, and has no block.
 """
 
 import cython
@@ -13,6 +14,8 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 NOWHERE = cython.declare(uint32_t, 0xFFFFFFFF)
 SLOTS_MIN = cython.declare(uint32_t, 64)
+SLOTS_STEP = cython.declare(uint32_t, 8192)
+"""So many are added at once at most: freeing tens of millions would take too long for a turn."""
 
 
 class Slots:
@@ -38,7 +41,7 @@ class Slots:
         slot: uint32_t
         item: cython.pointer(Item)
         if self.free_first == NOWHERE:
-            self._grow()
+            self._add_to(self.size + min(max(self.size, SLOTS_MIN), SLOTS_STEP))
         item = self._new_block(size)
         memset(item, 0, cython.sizeof(Item))
         memcpy(item.data, data, size)
@@ -52,20 +55,49 @@ class Slots:
 
     def make_again(self, number, data, size):
         """Make an item that had this number in an earlier life; `settle` comes after the last."""
-        slot: uint32_t = cython.cast(uint32_t, number)
-        item: cython.pointer(Item)
-        while slot >= self.size:
-            self._grow()
-        if self.slots[slot].item != cython.NULL:
+        if not self.reserve(number):
             raise ValueError("two items with one number")
-        item = self._new_block(size)
+        return self._put_block(number, data, size)
+
+    def reserve(self, number):
+        """Keep the slot of an item of an earlier life; say whether nobody has it."""
+        slot: uint32_t = cython.cast(uint32_t, number)
+        if slot >= self.size:
+            self._add_to(cython.cast(uint64_t, slot) + 1)
+            # `settle` chains what is free: until then the chain would go through this one.
+            self.free_first = self.free_last = NOWHERE
+        if self.slots[slot].item != cython.NULL or self.slots[slot].next_free == IS_PAGED:
+            return False
+        self.slots[slot].next_free = IS_PAGED
+        return True
+
+    def page_in(self, number, data, size):
+        """Give an item that lay on disk its message again; it stands nowhere yet."""
+        return self._put_block(number, data, size)
+
+    def _put_block(self, number, data, size):
+        slot: uint32_t = cython.cast(uint32_t, number)
+        item: cython.pointer(Item) = self._new_block(size)
         memset(item, 0, cython.sizeof(Item))
         memcpy(item.data, data, size)
         self.slots[slot].item = item
+        self.slots[slot].next_free = NOWHERE
         item.slot = slot
         item.birth = cython.cast(uint32_t, number >> 32)
         item.size = size
         return item
+
+    def page_out(self, item):
+        """Give up an item's block, as it lies on disk; its number is still its own."""
+        self.slots[item.slot].item = cython.NULL
+        self.slots[item.slot].next_free = IS_PAGED
+        self._free_block(item)
+
+    def drop_paged(self, number):
+        """Give up an item that lies on disk."""
+        slot: uint32_t = cython.cast(uint32_t, number)
+        self.slots[slot].stamp += 1
+        self._free_slot(slot)
 
     def replace(self, item, data, size):
         """Give an item another message, in another block.
@@ -89,7 +121,7 @@ class Slots:
         self.free_first = self.free_last = NOWHERE
         for at in range(self.size):
             self.slots[at].stamp = first_stamp
-            if self.slots[at].item == cython.NULL:
+            if self.slots[at].item == cython.NULL and self.slots[at].next_free != IS_PAGED:
                 self._free_slot(at)
 
     def highest_stamp(self):
@@ -108,11 +140,16 @@ class Slots:
 
     def next_item(self, slot):
         """Walk over all items by slot; move `slot` past the one it returns, NULL at the end."""
+        return self.next_item_before(slot, self.size)
+
+    def next_item_before(self, slot, end):
+        """Do the same up to a slot: what lies on disk has many, and nothing to return."""
         at: uint32_t = slot[0]
-        while at < self.size and self.slots[at].item == cython.NULL:
+        end = min(end, self.size)
+        while at < end and self.slots[at].item == cython.NULL:
             at += 1
-        slot[0] = at + 1
-        return self.slots[at].item if at < self.size else cython.NULL
+        slot[0] = at + 1 if at < end else at
+        return self.slots[at].item if at < end else cython.NULL
 
     def _new_block(self, size):
         """Return memory for an item: small blocks come from those that were freed before."""
@@ -148,19 +185,24 @@ class Slots:
             self.slots[self.free_last].next_free = slot
         self.free_last = slot
 
-    def _grow(self):
-        at: uint32_t = self.size
-        size: uint32_t = at * 2 if at else SLOTS_MIN
+    def _add_to(self, size):
+        """Have so many slots at least, and free those that are new."""
+        capacity: uint64_t = self.capacity if self.capacity else SLOTS_MIN
         grown: cython.pointer(Slot)
-        if size < at:
+        if size > NOWHERE - 1:
             raise MemoryError("no room for more messages")
-        grown = cython.cast(cython.pointer(Slot), realloc(self.slots, size * cython.sizeof(Slot)))
-        if grown == cython.NULL:
-            raise MemoryError("no room for more messages")
-        self.slots = grown
-        self.size = size
-        while at < size:
-            grown[at].stamp = self.first_stamp
-            self._free_slot(at)
-            at += 1
+        while capacity < size:
+            capacity *= 2
+        if capacity > self.capacity:
+            grown = cython.cast(
+                cython.pointer(Slot), realloc(self.slots, capacity * cython.sizeof(Slot))
+            )
+            if grown == cython.NULL:
+                raise MemoryError("no room for more messages")
+            self.slots = grown
+            self.capacity = min(capacity, NOWHERE)
+        while self.size < size:
+            self.slots[self.size].stamp = self.first_stamp
+            self._free_slot(self.size)
+            self.size += 1
         return 0

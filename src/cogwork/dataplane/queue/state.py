@@ -25,7 +25,14 @@ from cython.cimports.cogwork.dataplane.queue.state import (
     is_crammed,
     is_full,
 )
-from cython.cimports.cogwork.dataplane.queue.stored import ASIDE, EXCLUDED, HANDED, READY, number_of
+from cython.cimports.cogwork.dataplane.queue.stored import (
+    ASIDE,
+    EXCLUDED,
+    HANDED,
+    PAGED,
+    READY,
+    number_of,
+)
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -123,6 +130,8 @@ class QueueState(Terminus):
             item = self.items.ready.oldest()
             if item == cython.NULL:
                 return self.items.depth == self.items.out_count
+            if item.state == PAGED:
+                item = self.items.pages.fetch(item)
             self.drop_one(item)
         return 1
 
@@ -180,6 +189,7 @@ class QueueState(Terminus):
     def expire(self, now_s):
         left: uint32_t = EXPIRE_MAX
         item: cython.pointer(Item)
+        self.items.pages.want_expired(now_s)
         while left > 0:
             item = self.items.pop_expired(now_s)
             if item == cython.NULL:
@@ -312,6 +322,9 @@ class QueueState(Terminus):
         if self.audit_events is not None:
             self.audit_events.clear()
         self.items.restore()
+        while self.items.pages.count:
+            self.items.forget_page([])
+        self.items.pages.clear()
         while True:
             item = self.items.slots.next_item(cython.address(slot))
             if item == cython.NULL:
@@ -358,12 +371,21 @@ class QueueState(Terminus):
         self.items.restore()
         item = self.items.ready.front()
         while item != cython.NULL and len(shown) < count:
+            if item.state == PAGED:
+                if skipped + self.items.pages.count_of(item) <= offset:
+                    skipped += self.items.pages.count_of(item)
+                    item = self.items.ready.after(item)
+                    continue
+                item = self.items.pages.fetch(item)
             if skipped < offset:
                 skipped += 1
             else:
                 shown.append((self.message_of(item), self._facts(item)))
             item = self.items.ready.after(item)
-        while len(shown) < count:
+        while (
+            len(shown) < count
+            and self.items.ready.count < self.items.depth + self.items.aside_count
+        ):
             item = self.items.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 break
@@ -423,6 +445,8 @@ class QueueState(Terminus):
         while item == cython.NULL and self.items.is_stirred():
             self.items.restore()
             item = self.items.ready.front()
+        if item != cython.NULL and item.state == PAGED:
+            item = self.items.pages.fetch(item)
         return item
 
     def part_with(self, item):
@@ -503,7 +527,12 @@ class QueueState(Terminus):
         slot: uint32_t = 0
         item: cython.pointer(Item)
         self.items.restore()
-        while count < most:
+        numbers: list = []
+        while count < most and self.items.pages.count:
+            count += self.items.forget_page(numbers)
+            while numbers and self.journal is not None:
+                self.journal.done(numbers.pop())
+        while count < most and self.items.depth > self.items.out_count + self.items.in_doubt_count:
             item = self.items.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 break

@@ -10,6 +10,7 @@ from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
 from cogwork.dataplane.queue.dispatcher cimport Dispatcher
 from cogwork.dataplane.queue.forward_dedup cimport ForwardDedup
 from cogwork.dataplane.queue.journal cimport Journal
+from cogwork.dataplane.queue.pages cimport Page
 from cogwork.dataplane.queue.recent cimport RecentIds
 from cogwork.dataplane.queue.settlement cimport Settlement
 from cogwork.dataplane.queue.stored cimport Item

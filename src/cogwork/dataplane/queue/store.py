@@ -249,7 +249,7 @@ class Store(Settlement):
         return not journal.is_open or journal.is_low or is_choked(self)
 
     def is_above_ceiling(self):
-        return self.items.size_bytes + self.items.aside_bytes >= self.ceiling_bytes
+        return self.items.bytes_in_memory() >= self.ceiling_bytes
 
     def has_room(self, size):
         """Return whether a message of that size is taken without another's going, or its refusal.
@@ -651,6 +651,21 @@ class Store(Settlement):
             attempt = int.from_bytes(tag[12:], "big")
             answers.append(self.dispatcher.resume(link, number, attempt, tag in handed, is_there))
         return answers
+
+    # -- what lies on disk
+
+    def page_in(self, page: Page, data: bytes) -> None:
+        """Put items back into memory that lay on disk, and serve them.
+
+        Args:
+            page: One that was wanted.
+            data: The block that has them.
+
+        Raises:
+            ValueError: It has not.
+        """
+        self.items.pages.page_in(page, data)
+        self.schedule()
 
     # -- time and the end of a batch
 

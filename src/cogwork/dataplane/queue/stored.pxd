@@ -18,6 +18,7 @@ cdef enum:
     OUT = 4
     IN_DOUBT = 5
     ASIDE = 6
+    PAGED = 7
 
 # What is known of an item, as bits of `flags`. One whose group is detached is in doubt for so
 # long that the others of the group go on without it.
@@ -31,10 +32,19 @@ cdef enum:
     LEASED = 64
     GROUP_DETACHED = 128
 
+# What becomes of an item as its queue is more than memory may hold: its page is being written; or it
+# is the first one that came from a page, so that the next page is fetched as it leaves.
+cdef enum:
+    AT_REST = 0
+    IS_WRITTEN = 1
+    IS_FIRST_OF_PAGE = 2
+
 # One message, with its bytes behind it; the node comes first, so that a list's nodes are items. Its
 # sequence is its place in the queue; while it is delayed, that among all that ever were. Failures
 # and acquisitions are attempts that ended without an acceptance: counted ones, and those that gave
-# the item back uncounted although a consumer may have seen it.
+# the item back uncounted although a consumer may have seen it. One whose state is PAGED stands for
+# all of a page among the ready: its sequence is that of the last of them, and `group_key` names the
+# page.
 cdef struct Item:
     Node node
     uint64_t sequence
@@ -56,6 +66,7 @@ cdef struct Item:
     uint8_t priority
     uint8_t state
     uint8_t flags
+    uint8_t paging
     uint8_t data[1]
 
 # Items with one ordering key; the node comes first. At most one of them stands among the ready.
