@@ -15,12 +15,15 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from amqp.connection import Connection
 from stalls import measured_container
 
 import cogwork
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Attach, Begin, Open, Role, encode_performative
 from cogwork.amqp.terminus import Source, Target
+from cogwork.amqp091.content import BasicProperties, Content, write_command
+from cogwork.amqp091.methods import BasicPublish
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.router.selectors import STEPS_MAX
 
@@ -35,6 +38,10 @@ TURN_MAX_S = 0.2
 """Some times what the dearest selector that is allowed takes for a message, with all the rest."""
 
 WAIT_S = 60.0
+
+QUEUES = 1_000
+MESSAGES = 200
+"""Of each publisher, for all of the queues: as many as one read takes."""
 
 BIG: dict[str, object] = {"p": "a" * 200_000}
 TOO_DEAR = " OR ".join(["p LIKE '%a%___b%'"] * 350)
@@ -306,3 +313,23 @@ class Raw:
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
+
+
+def test_messages_for_a_thousand_queues_let_others_in_between(running: Stalls) -> None:
+    port = int(running.url.rpartition(":")[2])
+    command = bytearray()
+    publish = BasicPublish(exchange="amq.fanout")
+    write_command(command, 1, publish, Content.of(BasicProperties(), b""), 4096)
+    with contextlib.ExitStack() as opened:
+        consuming = opened.enter_context(Connection(f"127.0.0.1:{port}"))
+        channel = consuming.channel()
+        for _ in range(QUEUES):
+            channel.queue_bind(channel.queue_declare(exclusive=True).queue, "amq.fanout")
+        publishing = [opened.enter_context(Connection(f"127.0.0.1:{port}")) for _ in range(4)]
+        for each in publishing:
+            each.channel()
+        with undisturbed(running):
+            for each in publishing:
+                each.transport.sock.sendall(command * MESSAGES)
+            for each in publishing:  # in order: what is answered is behind all of them
+                each.channel()

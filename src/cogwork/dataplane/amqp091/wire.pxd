@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cogwork.dataplane.encoding.octets cimport octets
-from cogwork.dataplane.transport.duplex cimport Duplex
+from cogwork.dataplane.transport.duplex cimport HANDED_ON_MAX, Duplex
 from cogwork.dataplane.transport.ends cimport ReceivingEnd
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 

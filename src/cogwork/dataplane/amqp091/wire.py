@@ -120,6 +120,7 @@ class BasicWire(Duplex):
         taken: int64_t = 0
         run: int64_t = 0
         count: uint32_t = 0
+        handed_on: uint32_t = 0
         needed: uint64_t
         # `run` octets from `at` on are whole frames for Python, `count` of them.
         while not self.closed and not self.paused and size - at - run >= FRAME_START_BYTES:
@@ -135,6 +136,9 @@ class BasicWire(Duplex):
                     if taken == INCOMPLETE:
                         break
                     at += taken
+                    handed_on += 1
+                    if handed_on % HANDED_ON_MAX == 0:
+                        self.pause_if_long()
                 if count or taken:
                     at += self.give(data + at, run, count)
                     run = count = 0

@@ -5,6 +5,11 @@ from cogwork.dataplane.transport.output cimport Output
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 
+cdef enum:
+    # So many messages are handed on before it is looked how long that took.
+    HANDED_ON_MAX = 8
+
+
 cdef class Duplex(Output):
     cdef readonly uint32_t origin
     cdef uint32_t read_size
@@ -31,4 +36,5 @@ cdef class Duplex(Output):
     cdef int consume(self, uint8_t* data, int64_t size) except -1
     cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int pause_if_late(self, double start_s) except -1
+    cdef int pause_if_long(self) except -1
     cdef int _consume_tail(self, uint8_t* buffer) except -1

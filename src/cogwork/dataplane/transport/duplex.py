@@ -224,6 +224,21 @@ class Duplex(Output):
             self.core.postpone(self)
         return 0
 
+    def pause_if_long(self):
+        """Leave what follows to a later turn, where what came until now took long to hand on.
+
+        However little is read at a time, each message of it may be for thousands of queues.
+        """
+        taken_s: cython.double = clock_s() - self.core.now
+        is_late: cython.bint = self.core.is_scanned_out()  # others have used up this turn's share
+        if taken_s <= (BATCH_TIME_MAX_S if is_late else WIDE_BATCH_TIME_MAX_S):
+            return 0
+        if self._may_pause():
+            self.core.note_scan(taken_s)
+            self.paused = True
+            self.core.postpone(self)
+        return 0
+
     def scan_on(self):
         """Go on with the frames that were left to this turn."""
         if not self.closed and self.paused:

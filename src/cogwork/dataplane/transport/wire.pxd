@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.due cimport Due
 from cogwork.dataplane.encoding.octets cimport octets
-from cogwork.dataplane.transport.duplex cimport Duplex
+from cogwork.dataplane.transport.duplex cimport HANDED_ON_MAX, Duplex
 from cogwork.dataplane.transport.scan cimport TransferFields
 from cogwork.dataplane.transport.shipment cimport RUN_MAX, Piece
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH

@@ -102,6 +102,7 @@ class Wire(Duplex):
         at: int64_t = 0
         taken: int64_t
         frame_size: uint32_t
+        dispatched: uint32_t = 0
         core: Core = self.core
         while size - at >= 8 and not self.closed:
             if not self.framing:
@@ -130,6 +131,7 @@ class Wire(Duplex):
                 taken = self.scan_run(data + at, size - at)
                 if taken > 0:
                     at += taken
+                    self.pause_if_long()
                     if self.paused:
                         break
                     if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
@@ -138,6 +140,9 @@ class Wire(Duplex):
             if not self.dispatch(data + at, frame_size):
                 break
             at += frame_size
+            dispatched += 1
+            if dispatched % HANDED_ON_MAX == 0:
+                self.pause_if_long()
             if self.paused:
                 break
             if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
