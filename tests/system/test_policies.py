@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +48,10 @@ def channel(container: Served) -> Iterator[BlockingChannel]:
     with basic_channel(container) as opened:
         opened.confirm_delivery()
         yield opened
+
+
+def _has(channel: BlockingChannel, queue: str, count: int) -> bool:
+    return _count(channel, queue) == count
 
 
 def _count(channel: BlockingChannel, name: str) -> int:
@@ -228,4 +233,4 @@ def _hold_everywhere(members: dict[str, Member]) -> None:
         for queue in queues:
             for _ in range(4):
                 channel.basic_publish("", queue, b"x")
-            within(10, lambda queue=queue: _count(channel, queue) == 2, f"{queue} is bounded")
+            within(10, partial(_has, channel, queue, 2), f"{queue} is bounded")
