@@ -21,6 +21,7 @@ from cogwork.plugin.capabilities import (
     Bindable,
     Capturing,
     Exchanging,
+    Governed,
     Partitioned,
     Removable,
     Replicated,
@@ -143,6 +144,18 @@ class ResumableItems(LocalItems, Resumable, Removable):
 
     def delete(self) -> None:
         self.store.clear()
+
+
+class BoundedItems(LocalItems, Governed):
+    """Has no more items than a policy allows."""
+
+    def __init__(self, context: NodeContext) -> None:
+        super().__init__(context)
+        self.store.policy = "drop-oldest"
+        self.govern(context.policy)
+
+    def govern(self, options: Mapping[str, Any]) -> None:
+        self.store.maximum_length = options.get("maximum_length", 0)
 
 
 class SharedItems(LocalItems, Shareable):

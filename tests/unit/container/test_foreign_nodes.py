@@ -14,6 +14,7 @@ from wires import Peer
 from cogwork.amqp.terminus import ExpiryPolicy, Source
 from cogwork.amqp.types import Described, Symbol
 from cogwork.config.reading import parse
+from cogwork.config.settings import Policy
 from cogwork.container.vhost.virtual_hosts import VirtualHosts
 from cogwork.plugin.capabilities import CAPABILITIES, Bindable, Storing
 from cogwork.plugin.node_kinds import provides, serves_prefix
@@ -31,6 +32,10 @@ kind = "foreign_nodes:ResumableItems"
 [[node]]
 address = "local/"
 kind = "foreign_nodes:LocalItems"
+
+[[node]]
+address = "queue/bounded"
+kind = "foreign_nodes:BoundedItems"
 
 [[node]]
 address = "copies/"
@@ -98,6 +103,16 @@ def test_the_capabilities_of_a_kind_are_known_before_there_is_a_node(
 def test_a_foreign_kind_may_serve_a_prefix() -> None:
     assert serves_prefix("foreign_nodes:PatternCopies")
     assert not serves_prefix("foreign_nodes:LocalItems")
+
+
+def test_a_policy_holds_for_a_foreign_node_that_can_be_governed(hosted: Hosted) -> None:
+    nodes = hosted.container.vhosts[""].nodes
+    nodes.policies.take([Policy(name="two", pattern="bounded", definition={"max-length": 2})])
+    fill(hosted, "queue/bounded", *"abc")
+    assert nodes.storing["queue/bounded"].store.depth == 2
+    nodes.policies.take([])
+    fill(hosted, "queue/bounded", *"de")
+    assert texts(Peer(hosted).greet().consumer("queue/bounded", 10)) == list("bcde")
 
 
 def test_items_wait_for_consumers_and_count_as_memory_of_queues(hosted: Hosted) -> None:

@@ -20,6 +20,7 @@ from cogwork.amqp091.errors import ProtocolError
 from cogwork.config.policy_checks import EXCHANGE_KEYS, IGNORED_KEYS
 from cogwork.container.amqp091.queue_arguments import MILLISECONDS, arguments_of, options_of
 from cogwork.plugin.capabilities import Governed
+from cogwork.plugin.node_kinds import provides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -100,7 +101,9 @@ class Policies:
             rule: Its rule; None for that of the one that is there.
         """
         rule = rule or self._rules.get(address)
-        if rule is None or rule.kind != "queue" or not address.startswith(QUEUE_PREFIX):
+        if rule is None or not provides(rule.kind, Governed):
+            return None
+        if not address.startswith(QUEUE_PREFIX):
             return None
         kind = QUORUM if rule.options.get("durability") == "replicated" else CLASSIC
         return self._first(address.removeprefix(QUEUE_PREFIX), ("queues", kind))
