@@ -320,7 +320,8 @@ class Queue:
 
 def counted(queue: Queue) -> dict[str, object]:
     """Return what the store counts, but for octets."""
-    return {name: count for name, count in queue.store.counts().items() if name != "bytes"}
+    sizes = ("bytes", "memory-bytes")
+    return {name: count for name, count in queue.store.counts().items() if name not in sizes}
 
 
 def account(queue: Queue, messages: list[bytes]) -> list[object]:
