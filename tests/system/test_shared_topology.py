@@ -213,13 +213,15 @@ def test_a_container_that_comes_late_or_again_has_all_of_it(tmp_path: Path) -> N
             for name in ("kept", "lost"):
                 channel.exchange_declare(name, passive=True)
                 channel.queue_declare(name, passive=True)
-        # What is not durable goes with the life of its container, everywhere.
+        # A queue that is not durable goes with the life of its container, everywhere; an exchange
+        # is for the clients of others as well.
         members["a"].kill()
         members["a"].start()
         within(READY_TIMEOUT_S, lambda: is_ready(members["a"]), "a has caught up")
         for name in "abc":
-            is_gone = partial(is_nowhere, members[name], "lost")
+            is_gone = partial(lacks_queue, members[name], "lost")
             within(READY_TIMEOUT_S, is_gone, f"it goes at {name}")
+            assert there(members[name], "lost") == {"exchange"}
             assert there(members[name], "kept") == BOTH
         for member in members.values():
             member.kill()
@@ -235,10 +237,6 @@ def test_a_container_that_comes_late_or_again_has_all_of_it(tmp_path: Path) -> N
 def lacks_queue(member: Member, name: str) -> bool:
     rows = member.served.run("queue", "list", member.url, "--json")
     return f"queue/{name}" not in rows
-
-
-def is_nowhere(member: Member, name: str) -> bool:
-    return there(member, name) == set()
 
 
 def there(member: Member, exchange: str, queue: str = "") -> set[str]:

@@ -200,10 +200,13 @@ class EndIncarnations(msgspec.Struct, frozen=True, array_like=True, tag=True):
     Attributes:
         container: Which one.
         before: The first incarnation that keeps what it owns.
+        keeps_exchanges: Whether exchanges stay: clients of other containers may use them, too. It
+            is said from the level on that has `Apply`.
     """
 
     container: str
     before: int
+    keeps_exchanges: bool = False
 
 
 TopologyCommand = (
@@ -354,9 +357,9 @@ class Topology:
         found = next((each for each in self._entries.values() if each.vhost == vhost), None)
         return "" if found is None else f"{found.key[0]} {found.key[2]!r:.200}"
 
-    def has_owned(self, container: str, before: int) -> bool:
-        """Return whether anything is owned by incarnations of a container before one."""
-        return any(True for _ in self._ended(container, before))
+    def has_ended(self, command: EndIncarnations) -> bool:
+        """Return whether there is anything that a command would delete."""
+        return any(True for _ in self._ended(command))
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -463,14 +466,16 @@ class Topology:
         return Result(binding, (Change(binding, False),))
 
     def _end(self, command: EndIncarnations) -> Result:
-        return Result(None, self._without(*self._ended(command.container, command.before)))
+        return Result(None, self._without(*self._ended(command)))
 
-    def _ended(self, container: str, before: int) -> Iterator[SharedExchange | SharedQueue]:
-        for key in sorted(self._owned.get(container, ())):
+    def _ended(self, command: EndIncarnations) -> Iterator[SharedExchange | SharedQueue]:
+        for key in sorted(self._owned.get(command.container, ())):
             entry = self._entries[key]
             if isinstance(entry, SharedBinding) or entry.owner is None:
                 continue
-            if entry.owner.incarnation < before:
+            if command.keeps_exchanges and isinstance(entry, SharedExchange):
+                continue
+            if entry.owner.incarnation < command.before:
                 yield entry
 
     def take_back(self, changes: Iterable[Change], next_number: int) -> None:

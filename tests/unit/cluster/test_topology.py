@@ -146,13 +146,16 @@ def test_one_command_ends_all_that_earlier_incarnations_owned() -> None:
     bind(state, "kept", "old")
     bind(state, "older", "kept")
     bind(state, "kept", "new")
-    assert state.topology.has_owned("a", 2)
+    assert state.topology.has_ended(EndIncarnations("a", 2))
+    keeping = EndIncarnations("a", 2, keeps_exchanges=True)
+    gone = state.apply(keeping).changes
+    assert {each.entry.key[:3] for each in gone} == {("queue", "", "old"), ("binding", "", "kept")}
+    assert not state.topology.has_ended(keeping)
     gone = state.apply(EndIncarnations("a", 2)).changes
     assert {each.entry.key[:3] for each in gone} == {
-        *(("queue", "", "old"), ("exchange", "", "older")),
-        *(("binding", "", "kept"), ("binding", "", "older")),
+        *(("exchange", "", "older"), ("binding", "", "older")),
     }
-    assert not state.topology.has_owned("a", 2)
+    assert not state.topology.has_ended(EndIncarnations("a", 2))
     assert not state.apply(EndIncarnations("a", 2)).has_changed
     assert state.topology.queue("", "new") is not None
     assert state.topology.queue("", "other") is not None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp091.errors import ProtocolError
-from cogwork.cluster.declarations import Delete
+from cogwork.cluster.declarations import APPLY_LEVEL, Delete
 from cogwork.cluster.topology import (
     TOPOLOGY_LEVEL,
     EndIncarnations,
@@ -250,7 +250,7 @@ class SharedTopology:
         self, vhost: VirtualHost, entry: SharedExchange | SharedQueue | SharedBinding
     ) -> None:
         match entry:
-            case SharedExchange() if not self._is_over(entry.owner):
+            case SharedExchange() if self._keeps_exchanges or not self._is_over(entry.owner):
                 vhost.exchanges.follow_exchange(exchange_of(entry))
             case SharedQueue() if not self._is_over(entry.owner):
                 self._queues_of(vhost).follow(entry)
@@ -259,6 +259,14 @@ class SharedTopology:
                 if entry.kind == QUEUE and self.state.queue(entry.vhost, entry.destination) is None:
                     vhost.entry_of(f"queue/{entry.destination}")  # its part here of a sharded one
                 vhost.exchanges.follow_binding(entry.source, binding)
+
+    @property
+    def _keeps_exchanges(self) -> bool:
+        """Whether exchanges that are not durable outlive the incarnation that declared them.
+
+        Clients of other containers use them as well, whose containers have not been started anew.
+        """
+        return self._cluster.declarations.level >= APPLY_LEVEL
 
     def _is_over(self, owner: Owner | None) -> bool:
         """Return whether something was owned by this container before it was started last."""
@@ -290,7 +298,9 @@ class SharedTopology:
     async def _look(self) -> None:
         if not self.is_active:
             return
-        await self._end(self._own.container, self._own.incarnation)
+        await self._end(
+            EndIncarnations(self._own.container, self._own.incarnation, self._keeps_exchanges)
+        )
         for vhost in list(self._vhosts.values()):
             if vhost.exchanges.is_to_be_shared:
                 self._queues_of(vhost).drop_unshared(self._own.container)
@@ -303,16 +313,17 @@ class SharedTopology:
         if not self.is_active:
             return
         try:
-            await self._end(self._own.container, self._own.incarnation + 1)
+            await self._end(EndIncarnations(self._own.container, self._own.incarnation + 1))
         except CogworkError as error:
             log.warning("the cluster keeps for ten minutes what is not durable here: %s", error)
 
-    async def _end(self, container: str, before: int) -> None:
-        if self.state.has_owned(container, before):
+    async def _end(self, command: EndIncarnations) -> None:
+        if self.state.has_ended(command):
+            kinds = "queues" if command.keeps_exchanges else "queues and exchanges"
             log.info(
-                "deleting what container %s had declared before and was not durable", container
+                "deleting the %s of container %s that are not durable", kinds, command.container
             )
-            await self.change(EndIncarnations(container, before))
+            await self.change(command)
 
     async def _end_those_gone(self) -> None:
         now_s, linked = time.monotonic(), self._linked()
@@ -336,7 +347,7 @@ class SharedTopology:
             and each.owner.container == container
         ]
         if lives:
-            await self._end(container, max(lives) + 1)
+            await self._end(EndIncarnations(container, max(lives) + 1))
 
     async def _share(self, vhost: VirtualHost) -> None:
         """Declare what is only here: exchanges first, then queues, then what binds them."""
