@@ -198,13 +198,22 @@ def move(url: str, primaries: str, *, no_wait: bool, as_json: bool) -> None:
     _tell_primaries(reach(url, work, force=True), as_json=as_json)
 
 
+def _changing(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what all commands take that change who votes."""
+    for decorate in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        certified,
+        click.option("--no-wait", is_flag=True, help="Return before the change is complete."),
+        FORCE,
+        click.argument("container", metavar="ID"),
+        click.argument("url", callback=single_url),
+    ):
+        command = decorate(command)
+    return command
+
+
 @cluster.command("promote")
-@click.argument("url", callback=single_url)
-@click.argument("container", metavar="ID")
-@FORCE
-@click.option("--no-wait", is_flag=True, help="Return before the change is complete.")
-@certified
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_changing
 def promote(url: str, container: str, *, force: bool, no_wait: bool, as_json: bool) -> None:
     """Make a secondary member a primary one.
 
@@ -215,12 +224,7 @@ def promote(url: str, container: str, *, force: bool, no_wait: bool, as_json: bo
 
 
 @cluster.command("demote")
-@click.argument("url", callback=single_url)
-@click.argument("container", metavar="ID")
-@FORCE
-@click.option("--no-wait", is_flag=True, help="Return before the change is complete.")
-@certified
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_changing
 def demote(url: str, container: str, *, force: bool, no_wait: bool, as_json: bool) -> None:
     """Make a primary member a secondary one.
 
@@ -231,12 +235,7 @@ def demote(url: str, container: str, *, force: bool, no_wait: bool, as_json: boo
 
 
 @cluster.command("add")
-@click.argument("url", callback=single_url)
-@click.argument("container", metavar="ID")
-@FORCE
-@click.option("--no-wait", is_flag=True, help="Return before the change is complete.")
-@certified
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_changing
 def add(url: str, container: str, *, force: bool, no_wait: bool, as_json: bool) -> None:
     """Add a voter to a cluster.
 
