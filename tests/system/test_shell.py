@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
 import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from .meshes import Member, meshed
 from .served import COGWORK, ran
+from .terminals import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-TIMEOUT_S = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -52,37 +47,9 @@ def test_a_container_that_is_not_there_is_told_before_any_line() -> None:
     assert found.stderr.startswith("cogwork: amqp://127.0.0.1:1: ")
 
 
-class Terminal:
-    """A shell at a terminal of its own."""
-
-    def __init__(self, url: str, home: Path) -> None:
-        environment = {**os.environ, "XDG_STATE_HOME": str(home), "TERM": "xterm"}
-        self._seen = ""
-        self._id, self._screen = pty.fork()  # so that Ctrl-C reaches it
-        if self._id == 0:
-            os.execvpe(COGWORK[0], [*COGWORK, "shell", url], environment)
-
-    def type(self, keys: str) -> None:
-        os.write(self._screen, keys.encode())
-
-    def shows(self, text: str) -> None:
-        """Read until a text is shown; what follows it is looked at next."""
-        until_s = time.monotonic() + TIMEOUT_S
-        while text not in self._seen:
-            ready, _, _ = select.select([self._screen], [], [], until_s - time.monotonic())
-            assert ready, f"{text!r} is not in {self._seen[-500:]!r}"
-            self._seen += os.read(self._screen, 4096).decode(errors="replace")
-        self._seen = self._seen.partition(text)[2]
-
-    def close(self) -> int:
-        _, status = os.waitpid(self._id, 0)
-        os.close(self._screen)
-        return os.waitstatus_to_exitcode(status)
-
-
 def test_a_person_completes_repeats_and_leaves(member: Member, tmp_path: Path) -> None:
     ran("send", member.url, "queue/only", "here I am")
-    terminal = Terminal(member.url, tmp_path)
+    terminal = Terminal("shell", member.url, XDG_STATE_HOME=str(tmp_path))
     terminal.shows("box>")
     terminal.type("queue pee\t")
     terminal.shows("k")

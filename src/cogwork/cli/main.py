@@ -45,6 +45,7 @@ COMMANDS = {
     "status": Entry(
         "cogwork.cli.commands.status", "Show connections, addresses, queues and streams."
     ),
+    "top": Entry("cogwork.cli.commands.top", "Watch a container: load, rates, what is busiest."),
     "connection": Entry(
         "cogwork.cli.commands.connection", "Manage the connections of a container: list, close."
     ),

@@ -19,7 +19,7 @@ OTHER_WORDS = {
         "request req ask invoke": "`cogwork call` does that, `cogwork rpc` for methods",
         "start run server broker daemon": "`cogwork serve` does that",
         "stop shutdown kill": "Ctrl-C or SIGTERM ends `cogwork serve`",
-        "list ls info show ps top stats connections": "`cogwork status` does that",
+        "list ls info show ps stats connections": "`cogwork status` does that",
         "queues": "`cogwork queue list` does that",
         "streams": "`cogwork stream list` does that",
         "links": "`cogwork link list` does that",
