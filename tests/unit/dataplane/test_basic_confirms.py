@@ -47,6 +47,11 @@ def test_a_batch_is_confirmed_with_one_frame(client: BasicClient) -> None:
     assert (client.frames, client.outcomes) == ([], [])
 
 
+def test_one_message_is_confirmed_as_one(client: BasicClient) -> None:
+    client.wire.feed(published(b"a"))
+    assert told(client) == [("ack", 1, False)]
+
+
 def test_what_a_queue_refuses_is_nacked(queue: Queue, client: BasicClient) -> None:
     queue.store.maximum_length = 2
     queue.store.policy = "reject"
@@ -67,16 +72,16 @@ def test_nothing_is_confirmed_once_the_channel_is_closed(client: BasicClient) ->
 def test_what_leads_nowhere_is_acked(queue: Queue, client: BasicClient) -> None:
     queue.entry.remove_outlet(queue.store)
     client.wire.feed(published(b"a"))
-    assert told(client) == [("ack", 1, True)]
+    assert told(client) == [("ack", 1, False)]
 
 
 def test_what_waits_is_not_confirmed(queue: Queue, client: BasicClient) -> None:
     queue.store.maximum_length = 1
     client.wire.feed(published(b"a") + published(b"b"))
-    assert told(client) == [("ack", 1, True)]
+    assert told(client) == [("ack", 1, False)]
     other = BasicClient(queue.core)
     other.consume(queue.store, no_ack=True)
-    assert told(client) == [("ack", 2, True)]
+    assert told(client) == [("ack", 2, False)]
 
 
 def test_the_owners_messages_and_the_others_have_one_count(client: BasicClient) -> None:
@@ -84,14 +89,14 @@ def test_the_owners_messages_and_the_others_have_one_count(client: BasicClient) 
     number = client.channel.count_published()
     client.wire.feed(published(b"c"))
     assert number == 2
-    assert told(client) == [("ack", 1, True), ("ack", 3, False)]
+    assert told(client) == [("ack", 1, False), ("ack", 3, False)]
     client.channel.confirm(2, False)
-    assert told(client) == [("nack", 2, True)]
+    assert told(client) == [("nack", 2, False)]
     client.channel.confirm(2, True)
     client.channel.confirm(9, True)
     assert told(client) == []
     client.wire.feed(published(b"d"))
-    assert told(client) == [("ack", 4, True)]
+    assert told(client) == [("ack", 4, False)]
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -20,6 +20,7 @@ cdef class Confirms:
     # The first one of which nothing is known, and what is to be told of those before it.
     cdef uint64_t oldest
     cdef uint64_t row_end
+    cdef uint64_t row_count
     cdef uint8_t row_state
     # Those behind it of which something is to be told.
     cdef list apart

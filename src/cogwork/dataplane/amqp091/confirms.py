@@ -85,17 +85,19 @@ class Confirms:
 
     def _add_to_row(self, state):
         """Have the oldest message told together with those before it."""
-        if self.row_end and self.row_state != state:
+        if self.row_count and self.row_state != state:
             self._write_row()
         self.row_state = state
         self.row_end = self.oldest
+        self.row_count += 1
         self.oldest += 1
         return 0
 
     def _write_row(self):
-        if self.row_end:
-            self._write(self.row_end, self.row_state, True)
-            self.row_end = 0
+        if self.row_count:
+            # As RabbitMQ's of one message, because clients count those of several apart.
+            self._write(self.row_end, self.row_state, self.row_count > 1)
+            self.row_count = 0
         return 0
 
     def write_all(self):
