@@ -203,6 +203,22 @@ def test_a_queue_that_rejects_takes_no_message_larger_than_its_room(container: S
         channel.basic_publish("", "narrow", bytes(300))
 
 
+@pytest.mark.parametrize("overflow", ["drop-head", "reject-publish"])
+def test_what_is_not_acknowledged_takes_no_room(container: Served, overflow: str) -> None:
+    with basic_channel(container) as channel:
+        arguments = {"x-max-length": 2, "x-overflow": overflow}
+        channel.queue_declare("roomy", exclusive=True, arguments=arguments)
+        for number in range(4):
+            channel.basic_publish("", "roomy", b"%d" % number)
+            if number < 2:
+                assert channel.basic_get("roomy")[2] == b"%d" % number
+        assert channel.queue_declare("roomy", passive=True).method.message_count == 2
+        channel.basic_nack(0, multiple=True)
+        kept = [b"2", b"3"] if overflow == "drop-head" else [b"0", b"1", b"2", b"3"]
+        found = [channel.basic_get("roomy", auto_ack=True)[2] for _ in range(5)]
+        assert [body for body in found if body is not None] == kept
+
+
 def test_a_full_queue_drops_its_head(container: Served) -> None:
     with basic_channel(container) as channel:
         channel.confirm_delivery()

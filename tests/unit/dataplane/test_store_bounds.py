@@ -7,7 +7,7 @@ from stored_queue import Queue
 from text_messages import message, text_of, texts
 
 from cogwork.amqp.message import Properties
-from cogwork.amqp.outcomes import Accepted, Rejected
+from cogwork.amqp.outcomes import Accepted, Rejected, Released
 from cogwork.amqp.types import Symbol, UInt, ULong
 
 # -- duplicates
@@ -108,9 +108,49 @@ def test_what_is_out_does_not_keep_new_messages_away(queue: Queue) -> None:
     queue.store.policy = "drop-oldest"
     consumer = queue.peer()
     consumer.consumer(queue.store, 2)
-    queue.send(*"abcd")
+    queue.send(*"abcde")
     assert texts(consumer.take()) == ["a", "b"]
     assert [text for _, text, *_ in queue.dead] == ["c"]
+    assert [text_of(data) for data, _ in queue.store.peek(2)] == ["d", "e"]
+
+
+@pytest.mark.parametrize("bound", ["maximum_length", "maximum_bytes"])
+def test_nor_is_anything_refused_for_what_is_out(queue: Queue, bound: str) -> None:
+    setattr(queue.store, bound, 2 if bound == "maximum_length" else 2 * len(message("a")))
+    queue.store.policy = "reject"
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 2)
+    queue.send(*"abcde")
+    assert texts(consumer.take()) == ["a", "b"]
+    assert [text_of(data) for data, _ in queue.store.peek(2)] == ["c", "d"]
+    assert (queue.store.depth, queue.count("refused")) == (4, 1)
+    assert queue.store.bounded == (2, 2 * len(message("a")))
+
+
+def test_what_comes_back_has_the_oldest_dropped(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    queue.store.policy = "drop-oldest"
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 2)
+    queue.send(*"abcd")
+    arrivals = consumer.take()
+    consumer.settle(arrivals[1], Released())
+    queue.core.flush()
+    assert [text for _, text, *_ in queue.dead] == ["b"]
+    consumer.settle(arrivals[0], Released())
+    queue.core.flush()
+    assert [text for _, text, *_ in queue.dead] == ["b", "a"]
+    assert [text_of(data) for data, _ in queue.store.peek(3)] == ["c", "d"]
+    assert queue.store.bounded == (2, 2 * len(message("a")))
+
+
+def test_publishers_wait_for_what_is_out(queue: Queue) -> None:
+    queue.store.maximum_length = 2
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 2)
+    queue.send(*"abc")
+    assert texts(consumer.take()) == ["a", "b"]
+    assert queue.store.bounded == (2, 2 * len(message("a")))
 
 
 def test_what_a_full_queue_rejects_is_not_taken_for_put_back(queue: Queue) -> None:

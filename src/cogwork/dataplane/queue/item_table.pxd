@@ -36,6 +36,7 @@ cdef class ItemTable:
     cdef readonly uint32_t delayed_count
     cdef readonly uint32_t returned_count
     cdef readonly uint32_t out_count
+    cdef readonly uint64_t out_bytes
     cdef readonly uint32_t in_doubt_count
     cdef readonly uint32_t aside_count
     cdef readonly uint64_t aside_bytes

@@ -50,6 +50,7 @@ class ItemTable:
         delayed_count: Those whose time has not come.
         returned_count: Those that came back and are not in their places yet.
         out_count: Those at a consumer.
+        out_bytes: The sum of their sizes.
         in_doubt_count: Those whose consumer vanished.
         aside_count: Beside all these: items whose message is on its way elsewhere.
         aside_bytes: The sum of their sizes.
@@ -172,6 +173,7 @@ class ItemTable:
         item.state = OUT
         link_before(cython.address(item.node), cython.address(holder.in_flight))
         self.out_count += 1
+        self.out_bytes += item.size
         if item.group != cython.NULL:
             self.groups.take(item, holder)
         return self.disorder.take(item.sequence) if item.attempt == 0 else 0
@@ -197,6 +199,7 @@ class ItemTable:
         unlink(cython.address(item.node))
         if item.state == OUT:
             self.out_count -= 1
+            self.out_bytes -= item.size
         else:
             self.in_doubt_count -= 1
         if item.flags & GROUP_DETACHED:
@@ -210,6 +213,7 @@ class ItemTable:
         link_before(cython.address(item.node), cython.address(self.in_doubt))
         item.state = IN_DOUBT
         self.out_count -= 1
+        self.out_bytes -= item.size
         self.in_doubt_count += 1
         if item.group != cython.NULL and not item.flags & GROUP_DETACHED:
             self.groups.rebind(item.group, cython.NULL)
@@ -229,6 +233,7 @@ class ItemTable:
         if item.state == IN_DOUBT:
             self.in_doubt_count -= 1
             self.out_count += 1
+            self.out_bytes += item.size
         item.state = OUT
         if item.group != cython.NULL and not item.flags & GROUP_DETACHED:
             self.groups.rebind(item.group, holder)
@@ -237,6 +242,8 @@ class ItemTable:
     def rewrite(self, item, data, size):
         """Give an item that is out or in doubt another message; return where it is now."""
         self.size_bytes = self.size_bytes - item.size + size
+        if item.state == OUT:
+            self.out_bytes = self.out_bytes - item.size + size
         return self.slots.replace(item, data, size)
 
     def put_aside(self, item):

@@ -35,6 +35,8 @@ cdef class QueueState(Terminus):
     cdef public double ttl_s
     cdef public uint32_t maximum_length
     cdef public uint64_t maximum_bytes
+    # Whether these count what is out at a consumer: where publishers wait, they wait for all of it.
+    cdef bint counts_out
     cdef public uint32_t maximum_delivery_count
     cdef public uint32_t maximum_acquisitions
     cdef public bint keeps_dead
@@ -116,13 +118,20 @@ cdef inline bint is_crammed(QueueState state) noexcept:
         return True
     return state.maximum_bytes != 0 and items.size_bytes + items.aside_bytes >= 3 * state.maximum_bytes
 
-# Says whether there is more than there may be, since a bound was lowered.
+# Count the items that the bounds are for, and their octets.
+cdef inline uint32_t bounded_count(QueueState state) noexcept:
+    return state.items.depth - (0 if state.counts_out else state.items.out_count)
+
+cdef inline uint64_t bounded_bytes(QueueState state) noexcept:
+    return state.items.size_bytes - (0 if state.counts_out else state.items.out_bytes)
+
+# Says whether there is more than there may be, since a bound was lowered, or items came back.
 cdef inline bint is_beyond(QueueState state) noexcept:
-    if state.maximum_length and state.items.depth > state.maximum_length:
+    if state.maximum_length and bounded_count(state) > state.maximum_length:
         return True
-    return state.maximum_bytes != 0 and state.items.size_bytes > state.maximum_bytes
+    return state.maximum_bytes != 0 and bounded_bytes(state) > state.maximum_bytes
 
 cdef inline bint is_full(QueueState state) noexcept:
-    if state.maximum_length and state.items.depth >= state.maximum_length:
+    if state.maximum_length and bounded_count(state) >= state.maximum_length:
         return True
-    return state.maximum_bytes != 0 and state.items.size_bytes >= state.maximum_bytes
+    return state.maximum_bytes != 0 and bounded_bytes(state) >= state.maximum_bytes

@@ -19,6 +19,8 @@ from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.queue.audit_events import OUTCOME_REMOVED
 from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.state import (
+    bounded_bytes,
+    bounded_count,
     can_write,
     is_beyond,
     is_choked,
@@ -84,6 +86,7 @@ class QueueState(Terminus):
         self.exclusions = {}
         self.unproven = set()
         self.waits_for_all = True
+        self.counts_out = True
         self.core.register(self)
         self.wakeup = Port(core, self)
 
@@ -121,15 +124,15 @@ class QueueState(Terminus):
     def make_room(self):
         """Drop the oldest ready items of the lowest priority until one more fits.
 
-        Returns 1 where it does, or where only consumers keep it from that: what is out at them is
-        bounded by their credit. Returns 0 where items that wait for something else fill the store.
+        What is out at consumers does not count: that is bounded by their credit. Returns 0 where
+        items that wait for something else fill the store.
         """
         item: cython.pointer(Item)
         while is_full(self):
             self.items.restore()
             item = self.items.ready.oldest()
             if item == cython.NULL:
-                return self.items.depth == self.items.out_count
+                return 0
             if item.state == PAGED:
                 item = self.items.pages.fetch(item)
             self.drop_one(item)
@@ -148,7 +151,7 @@ class QueueState(Terminus):
         return self.forget(item)
 
     def shed(self, count_max: int) -> bool:
-        """Drop the oldest ready items that a lower bound leaves no room for.
+        """Drop the oldest ready items that there is no room for any more.
 
         Args:
             count_max: How many at most, so that others get their turn.
@@ -348,6 +351,11 @@ class QueueState(Terminus):
         return taken
 
     # -- for people and for management
+
+    @property
+    def bounded(self) -> tuple:
+        """The items that the queue's bounds count, and their octets."""
+        return bounded_count(self), bounded_bytes(self)
 
     @property
     def depth(self) -> int:

@@ -34,7 +34,13 @@ from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import (
 )
 from cython.cimports.cogwork.dataplane.queue.item_history import is_over, restore_history
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
-from cython.cimports.cogwork.dataplane.queue.state import is_choked, is_full, is_shut
+from cython.cimports.cogwork.dataplane.queue.state import (
+    bounded_bytes,
+    is_beyond,
+    is_choked,
+    is_full,
+    is_shut,
+)
 from cython.cimports.cogwork.dataplane.queue.stored import AGES, PRIORITIES_MAX
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 from cython.cimports.cogwork.dataplane.transport.shipment import (
@@ -87,6 +93,9 @@ NO_CEILING = 0xFFFFFFFFFFFFFFFF
 
 LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
 """What a message is taken to have before any has come."""
+
+SHED_MAX = cython.declare(uint32_t, 8192)
+"""Items that go at once where more came back than there is room for; the others go in a later turn."""
 
 _POLICIES = ("block", "drop-oldest", "reject", "reject-dead-letter")
 
@@ -204,6 +213,7 @@ class Store(Settlement):
             raise ValueError(f"no policy {name!r}; expected one of {', '.join(_POLICIES)}")
         self.dead_letters_refused = name == "reject-dead-letter"
         self.full_policy = FULL_REJECTS if self.dead_letters_refused else _POLICIES.index(name)
+        self.counts_out = self.full_policy == FULL_BLOCKS
 
     def is_ready(self):
         is_kept_waiting: cython.bint = self.journal is not None and self.is_kept_waiting()
@@ -254,13 +264,13 @@ class Store(Settlement):
     def has_room(self, size):
         """Return whether a message of that size is taken without another's going, or its refusal.
 
-        One that refuses never holds more octets than it may; others notice when they are full.
+        One that refuses takes no more octets than it may hold; others notice when they are full.
         """
         if is_full(self) or self.is_above_ceiling():
             return False
         if self.full_policy != FULL_REJECTS or self.maximum_bytes == 0:
             return True
-        return size <= self.maximum_bytes - self.items.size_bytes
+        return size <= self.maximum_bytes - bounded_bytes(self)
 
     @property
     def is_held_up(self) -> bool:
@@ -695,6 +705,8 @@ class Store(Settlement):
     def on_batch(self, port) -> None:
         """Serve what was gathered in a batch; called by the core at the wake-up."""
         self.dispatcher.sweep_departed()
+        if self.full_policy == FULL_DROPS_OLDEST and is_beyond(self):
+            self.drop_returned()
         self.dispatcher.serve()
         if self.has_refused and self.is_ready():
             self.has_refused = False
@@ -706,6 +718,12 @@ class Store(Settlement):
                 self.near_inlet.renew_credit()
         if (self.exceptions or self.unsent) and self.handler is not None:
             self.handler.on_batch(self)
+
+    def drop_returned(self):
+        """Drop the head for what came back from consumers, before others may get it."""
+        if not is_shut(self) and self.shed(SHED_MAX):
+            self.core.postpone(self.wakeup)
+        return 0
 
     def counts(self) -> dict:
         """Count the items by where they stand, and what has happened so far."""

@@ -346,17 +346,18 @@ class QueueNode(Partitioned, Replicated, Governed, Resumable, Removable):
 
     def _fullness(self) -> str | None:
         """Say by what the queue is full; None where it is not, or drop what is in the way."""
-        options, counts = self.options, self.store.counts()
+        options = self.options
         lengths, sizes = options.maximum_length, options.maximum_bytes
-        dead = counts["leaving"]
+        dead = self.store.counts()["leaving"]
         if self._journal is not None and lengths and dead >= lengths:
             return f"{dead} of its dead wait, as {self._dead_letter} does not accept them"
         if options.maximum_length_policy == "drop-oldest":
             return None
-        if lengths and counts["depth"] >= lengths:
-            return f"full: it has {counts['depth']} of {lengths} items (maximum_length)"
-        if sizes and counts["bytes"] >= sizes:
-            return f"full: it has {counts['bytes']} of {sizes} octets (maximum_bytes)"
+        count, octets = self.store.bounded
+        if lengths and count >= lengths:
+            return f"full: it has {count} of {lengths} items (maximum_length)"
+        if sizes and octets >= sizes:
+            return f"full: it has {octets} of {sizes} octets (maximum_bytes)"
         return None
 
     def delete(self) -> None:
