@@ -26,7 +26,7 @@ def test_rows_get_the_rates_of_their_own() -> None:
     def row(name: str, count: int) -> dict[str, object]:
         return {"name": name, "vhost": "", "in": count, "out": 0}
 
-    before = {(None, "", "a"): row("a", 100)}
+    before: dict[object, dict[str, object]] = {(None, "", "a"): row("a", 100)}
     rows = with_rates(PAGES["queues"], [row("a", 300), row("new", 900)], before, 2.0)
     assert [each["in_per_s"] for each in rows] == [100, 0]
 

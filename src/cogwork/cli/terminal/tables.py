@@ -118,7 +118,7 @@ def table(
     total: int,
     *,
     width: int | None = None,
-) -> Iterable[object]:
+) -> Iterable[Table | Text]:
     """Make a table of rows.
 
     Args:

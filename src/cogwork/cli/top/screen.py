@@ -15,6 +15,8 @@ from cogwork.cli.top.view import HELP, chosen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rich.console import RenderableType
+
     from cogwork.cli.top.samples import Sample
     from cogwork.cli.top.view import View
 
@@ -135,7 +137,7 @@ def _tabs(view: View) -> Text:
     return found
 
 
-def _body(sample: Sample, view: View, room: int, width: int) -> Iterable[object]:
+def _body(sample: Sample, view: View, room: int, width: int) -> Iterable[RenderableType]:
     if sample.page != view.page:
         yield Text(f"asking for {view.page} …", style="dim")
         return
