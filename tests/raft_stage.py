@@ -353,6 +353,10 @@ class Stage:
         """`transfer a [b]`: a hands the leadership over."""
         self._group(name).transfer(to[0] if to else None, self.now_s)
 
+    def do_bar(self, name: str, *barred: str) -> None:
+        """`bar a b`: a goes by that b is not to lead."""
+        self._group(name).bar(frozenset(barred), self.now_s)
+
     def do_change(self, name: str, *words: str) -> None:
         """`change a b c / d`: a changes the members to b and c, with learner d."""
         self._group(name).change(_membership(words), self.now_s)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cluster.levels import HIGHEST_LEVEL
 
 from .meshes import Member, linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within
@@ -142,3 +143,81 @@ def test_a_voter_that_is_removed_never_votes_again(members: Members) -> None:
 
 def warned(member: Member) -> list[str]:
     return [each for each in status(member)["warnings"] if "1 of 3 primaries answer" in each]
+
+
+def root(member: Member, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done("cluster", "root", member.url, *words, "--json").stdout)
+    return found
+
+
+def is_at_level(member: Member) -> bool:
+    found = json.loads(done("status", member.url, "--json").stdout)["container"]["cluster"]
+    return bool(found["level"] == HIGHEST_LEVEL)
+
+
+def test_a_disabled_member_is_never_the_root_until_it_is_enabled(members: Members) -> None:
+    within(READY_TIMEOUT_S, lambda: is_at_level(members["d"]), "the level has risen")
+    before = status(members["d"])["root"]
+    told = root(members["d"], "--disable", before)
+    assert (told["disabled"], told["root"] != before) == ([before], True)
+    second = status(members["d"])["root"]
+    told = root(members["d"], "--disable", second)
+    last = next(each for each in "abc" if each not in (before, second))
+    assert (told["disabled"], told["root"]) == (sorted((before, second)), last)
+    assert {each: rows(members["d"])[each]["is_disabled"] for each in IDS} == {
+        each: each in (before, second) for each in IDS
+    }
+    assert "primary, never root" in done("cluster", "status", members["d"].url).stdout
+
+    refused = ran("cluster", "root", members["d"].url, "--disable", last)
+    assert (refused.returncode, "use --allow-none" in refused.stderr) == (ExitCode.ERROR, True)
+    refused = ran("cluster", "root", members["d"].url, second)
+    assert f"{second} is disabled as root" in refused.stderr
+    refused = ran("cluster", "demote", members["d"].url, last)
+    assert "none that answers could be the root" in refused.stderr
+
+    # Its loss leaves two that vote and may not be it: they are up, and what is declared waits.
+    members[last].kill()
+    within(READY_TIMEOUT_S, lambda: not status(members["d"])["root"], "there is no root")
+    warning = status(members["d"])["warnings"][0]
+    assert f"only {', '.join(sorted((before, second)))} answer, disabled as root" in warning
+    refused = ran("stream", "create", members["d"].url, "orders", "--engine", "raft")
+    assert (refused.returncode, "has no root" in refused.stderr) == (ExitCode.ERROR, True)
+    told = root(members["d"], "--enable", second)
+    assert told["disabled"] == [before]
+    within(READY_TIMEOUT_S, lambda: status(members["d"])["root"] == second, "there is a root")
+    done("stream", "create", members["d"].url, "orders", "--engine", "raft")
+
+    # It holds over restarts of all, also of who was away when it changed.
+    for each in members.values():
+        each.kill()
+    for each in members.values():
+        each.start()
+    for each in members.values():
+        within(READY_TIMEOUT_S, each.listens, f"{each.id} listens")
+    within(READY_TIMEOUT_S, lambda: is_well(members["d"]), "all are back")
+    assert status(members["d"])["root"] != before
+    assert [each["id"] for each in status(members[last])["members"] if each["is_disabled"]] == [
+        before
+    ]
+
+
+def test_a_cluster_may_be_without_a_root_where_that_is_allowed(members: Members) -> None:
+    within(READY_TIMEOUT_S, lambda: is_at_level(members["a"]), "the level has risen")
+    for each in ("a", "b"):
+        root(members["d"], "--disable", each)
+    told = root(members["d"], "--disable", "c", "--allow-none")
+    assert (told["disabled"], told["root"]) == (["a", "b", "c"], None)
+    document = json.loads(done("cluster", "config", "show", members["b"].url, "--json").stdout)
+    assert document["root"] == {"disabled": ["a", "b", "c"], "allow_none": True}
+    refused = ran("cluster", "config", "set", members["b"].url, "limits.connections", "9")
+    assert (refused.returncode, "has no root" in refused.stderr) == (ExitCode.ERROR, True)
+
+    # A document may say who is enabled again, and all else in it is done with that.
+    done("cluster", "config", "set", members["b"].url, "root.disabled", '["a"]')
+    within(READY_TIMEOUT_S, lambda: status(members["a"])["root"] in ("b", "c"), "there is a root")
+    done("cluster", "config", "set", members["b"].url, "limits.connections", "900")
+    refused = ran("cluster", "config", "set", members["b"].url, "root.allow_none", "false")
+    assert refused.returncode == ExitCode.OK, refused.stderr
+    refused = ran("cluster", "config", "set", members["b"].url, "root.disabled", '["a","b","c"]')
+    assert (refused.returncode, "allow_none" in refused.stderr) == (ExitCode.ERROR, True)

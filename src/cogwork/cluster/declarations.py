@@ -46,6 +46,8 @@ __all__ = (
     "LIMIT",
     "PERMISSION",
     "POLICY",
+    "ROOT",
+    "ROOT_NAME",
     "SET_SINCE",
     "USER",
     "VHOST",
@@ -104,7 +106,10 @@ _KINDS = ("stream", "queue")
 
 USER, PERMISSION, VHOST, LIMIT, POLICY = "user", "permission", "vhost", "limit", "policy"
 
-SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4, LIMIT: 4, POLICY: 6}
+ROOT = ROOT_NAME = "root"
+"""Who is not to become the root: a single entry, of this kind and name."""
+
+SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4, LIMIT: 4, POLICY: 6, ROOT: 8}
 """What is set, and may be set to something else, with its feature level; it has no replicas."""
 
 VHOSTS_MAX = 255

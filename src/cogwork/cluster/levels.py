@@ -2,7 +2,8 @@
 
 Level 1 is what clusters knew before there were levels. Level 2 brings announcements themselves,
 level 3 users and permissions, level 4 virtual hosts and limits, level 5 exchanges, shared queues
-and bindings, level 6 policies, and level 7 several commands in one.
+and bindings, level 6 policies, level 7 several commands in one, and level 8 who is not to become
+the root.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ("FIRST_LEVEL", "HIGHEST_LEVEL", "MEMBERS_MAX", "NotUnderstood", "lack
 
 FIRST_LEVEL = 1
 
-HIGHEST_LEVEL = 7
+HIGHEST_LEVEL = 8
 """The highest one that this version knows."""
 
 MEMBERS_MAX = 10_000

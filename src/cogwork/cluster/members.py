@@ -61,6 +61,7 @@ class Member(msgspec.Struct, frozen=True):
         gone_s: For how many seconds it has been gone; None if it is not.
         facts: What it says of itself; None if it does not answer.
         clock_offset_s: How far its clock is ahead of that of the one who asks; None if not known.
+        is_disabled: Whether it is not to become the root.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Member(msgspec.Struct, frozen=True):
     gone_s: float | None = None
     facts: MemberFacts | None = None
     clock_offset_s: float | None = None
+    is_disabled: bool = False
 
 
 def spid_of(incarnation: int, container_id: str) -> str:
@@ -110,9 +112,21 @@ def _lost(members: Sequence[Member]) -> Iterator[str]:
             "a majority does"
         )
     elif not root_of(members)[0]:
-        yield "no root is known: the primaries are electing one"
+        yield _why_no_root(primaries)
     if silent:
         yield f"no answer from {', '.join(silent)}"
+
+
+def _why_no_root(primaries: Sequence[Member]) -> str:
+    answering = [each for each in primaries if each.facts is not None]
+    if not all(each.is_disabled for each in answering):
+        return "no root is known: the primaries are electing one"
+    names = ", ".join(each.id for each in answering)
+    return (
+        f"there is no root, and what is declared waits: of the primaries only {names} "
+        f"{'answers' if len(answering) == 1 else 'answer'}, disabled as root; enable one by "
+        "`cogwork cluster root URL --enable ID`"
+    )
 
 
 def _too_few(members: Sequence[Member]) -> Iterator[str]:

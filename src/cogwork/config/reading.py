@@ -49,7 +49,7 @@ from cogwork.config.toml_lines import Path, find_lines, line_of
 from cogwork.plugin.shape import describe, is_tables, keys_at, type_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 __all__ = (
     "Configuration",
@@ -126,6 +126,7 @@ def parse(
     *,
     warn: Warn = log.warning,
     directory: FilePath = HERE,
+    beside: Collection[str] = (),
 ) -> Configuration:
     """Read a configuration from text.
 
@@ -135,6 +136,7 @@ def parse(
         warn: Gets a line for each thing that a router's file says and that does not hold here, and
             for each file with a secret that others can read.
         directory: Where files with secrets are looked for.
+        beside: Tables that are none of a configuration's, and are left aside.
 
     Returns:
         A configuration without contradictions.
@@ -145,7 +147,10 @@ def parse(
     if source_name.endswith(ROUTER_SUFFIX) or is_router_file(text):
         return _parse_router(text, source_name, directory, warn=warn)
     try:
-        problem, configuration = _find(_document_of(text, source_name), directory, warn)
+        document = _document_of(text, source_name)
+        for key in beside:
+            document.pop(key, None)
+        problem, configuration = _find(document, directory, warn)
     except RecursionError as error:
         found, expected = "tables or arrays too deep in each other", "fewer of them"
         raise ConfigurationError(source_name, 0, "", found, expected) from error

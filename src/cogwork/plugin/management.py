@@ -522,6 +522,21 @@ class ContainerView(Protocol):
             ValueError: These cannot hold it, or there is no cluster.
         """
 
+    def set_root(self, name: str, *, is_enabled: bool, allows_none: bool) -> Awaitable[None]:
+        """Declare whether a container may become the root of the cluster.
+
+        Args:
+            name: Its id.
+            is_enabled: Whether it may.
+            allows_none: Whether it is so even if nobody who answers may, then.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ManagementError: Nobody has heard of the container.
+            ValueError: It is so already, nobody who answers could be the root, or there is no
+                cluster.
+        """
+
     def cluster_status(self) -> Awaitable[dict[str, object]]:
         """Ask all members of the cluster how they are; see `cogwork.container.cluster.roll_call`.
 

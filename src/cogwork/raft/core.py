@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ("Core", "Recovered")
 
+BARRED_SHARE = 4.0
+"""By so much of the election time who is barred from leading waits longer: all others have then had
+more than one try."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
@@ -65,6 +69,8 @@ class Core:
         settings: How long it waits and how much it holds.
         pace: How quick its disk is.
         random: For time-outs.
+        barred: Who is not to lead, but for as long as others need to get what it alone has. It is
+            known here, and nothing that Raft decides depends on it.
         storage: Older entries, and snapshots.
         log: The entries.
         floor: Term and index of an entry that whoever leads has for sure.
@@ -133,6 +139,7 @@ class Core:
         self.candidacies = 0
         self.hardening_s = now_s
         self.floor = recovered.floor
+        self.barred: frozenset[str] = frozenset()
         if self.floor[0] > self.term:
             # What it did in earlier terms it has forgotten: it takes no part in them any more.
             self.term, self.vote = self.floor[0], None
@@ -235,6 +242,8 @@ class Core:
         """
         rank = self.membership.rank(self.own)
         share = 1 + self.settings.rank_share * rank + self.random.random() / 2
+        if self.own in self.barred:
+            share += BARRED_SHARE
         if not self.is_voter:
             share *= self.settings.learner_share
         self.timeout_s = self.election_s * share

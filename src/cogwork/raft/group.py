@@ -311,6 +311,21 @@ class Group:
             core.timeout_s *= election_s / core.election_s
             core.election_s = election_s
 
+    def bar(self, members: frozenset[str], now_s: float) -> None:
+        """Have members not lead, but for as long as others need to get what they alone have.
+
+        Each member goes by what it was told; that need not be the same everywhere.
+        """
+        core = self._core
+        core.advance(now_s)
+        if members == core.barred:
+            return
+        core.barred = members
+        if core.leadership is None:
+            core.draw_timeout()
+        elif core.is_quiescent:
+            core.leadership.wake()
+
     def suspect(self, container: str, now_s: float) -> None:
         """Take note that a container seems to be gone: if it leads, another one soon stands."""
         core = self._core

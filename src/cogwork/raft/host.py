@@ -138,6 +138,7 @@ class RaftHost:
         self._unpersisted = Unpersisted()
         self._reports: list[str] = []
         self._strangers: set[tuple[str, int]] = set()
+        self._barred: dict[int, frozenset[str]] = {}
 
     # Groups.
 
@@ -158,10 +159,17 @@ class RaftHost:
             share_of=lambda container: self._share(container, number),
         )
         group.set_election_s(self._election_s)
+        group.bar(self._barred.get(number, frozenset()), now_s)
         self._groups[number] = group
         self._touched[number] = None
         self._follow_members(number, group)
         return group
+
+    def bar(self, number: int, members: frozenset[str], now_s: float) -> None:
+        """Have members of a group not lead, whether or not it is open here: `Group.bar`."""
+        self._barred[number] = members
+        if number in self._groups:
+            self._touch(number).bar(members, self._read(now_s))
 
     def close(self, number: int) -> None:
         """Forget a group; a write of it may still be on its way."""

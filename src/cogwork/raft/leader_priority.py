@@ -1,5 +1,9 @@
 """Leader priority: the first voter in the membership that is available and caught up should lead.
 
+Members may be barred from leading. They vote as ever, and stand for election after all others: one
+of them may be the only one that has what is committed, and then nobody else could be elected. It
+hands over as soon as somebody else has caught up.
+
 It never overrides what Raft decides: the leader merely hands over to a member of higher priority
 that has the whole log. And it is damped: that member must have been there, with everything, for a
 time that doubles with each change of leader that was seen lately, so that one that comes and goes
@@ -67,7 +71,11 @@ class LeaderPriority:
         """
         core = self._core
         voters = core.membership.voters
-        candidates = voters[: core.membership.rank(core.own)]
+        if core.own in core.barred:
+            before, hold_s = voters, 0.0
+        else:
+            before = voters[: core.membership.rank(core.own)]
+        candidates = (voter for voter in before if voter not in core.barred)
         candidate = next((voter for voter in candidates if is_ready(voter)), None)
         if candidate != self._candidate:
             self._candidate = candidate

@@ -374,10 +374,11 @@ class Leadership:
 
     def _likeliest(self, voters: list[str]) -> str:
         """Return who is there and most up to date; whoever did not take it before comes last."""
-        heard = self._heard()
+        heard, barred = self._heard(), self._core.barred
 
-        def merit(voter: str) -> tuple[bool, float, int]:
-            return voter in heard, -self._refused_s.get(voter, -inf), self.progress[voter].match
+        def merit(voter: str) -> tuple[bool, bool, float, int]:
+            refused_s = self._refused_s.get(voter, -inf)
+            return voter in heard, voter not in barred, -refused_s, self.progress[voter].match
 
         return max(voters, key=merit)
 

@@ -269,6 +269,11 @@ class RaftService:
             self._ready_queue.note_unsent(stream)
         self.turn_soon()
 
+    def bar(self, group: int, members: frozenset[str]) -> None:
+        """Have members of a group not lead: `RaftHost.bar`."""
+        self._host.bar(group, members, self.now_s())
+        self.turn_soon()
+
     def step_back(self) -> None:
         """Have others lead: the disk here takes nothing, or the container is about to stop."""
         self._replicas.step_back()

@@ -14,6 +14,7 @@ DENIED = {"group": "ops", "vhost": "west", "address": 'a"b', "rights": ["send"],
 BOUND = {"source": "logs", "destination": "queue/jobs", "key": "a.#", "arguments": {"x": 1}}
 EXCHANGE = {"type": "topic", "durable": True, "auto_delete": False, "internal": False}
 ENTRIES = [
+    DocumentEntry("root", "", "root", {"disabled": ["a", "b"], "allow_none": True}),
     DocumentEntry("limit", "", "connections", {"value": 900}),
     DocumentEntry("limit", "", "user/bob/connections", {"value": 5}),
     DocumentEntry("user", "", "bob", {"groups": ["ops"], "mesh": True}),
@@ -40,6 +41,12 @@ def test_a_permission_of_a_files_user_does_not_declare_the_user() -> None:
     assert [key[0] for key in entries_in(text, "x.toml")] == ["permission"]
 
 
+def test_who_is_never_the_root_is_read_as_a_cluster_keeps_it() -> None:
+    text = '[root]\ndisabled = ["b", "a"]\nallow_none = false\n'
+    entries = [entry for entry, _ in entries_in(text, "x.toml").values()]
+    assert entries == [DocumentEntry("root", "", "root", {"disabled": ["a", "b"]})]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
@@ -48,6 +55,7 @@ def test_a_permission_of_a_files_user_does_not_declare_the_user() -> None:
         ('[[vhost]]\nname = "west"\n[[vhost.schema]]\naddress = "queue/a"\n', 3, "schema"),
         ('[[user]]\nname = "bob"\nmesh = true\ntokens = true\n', 4, "tokens"),
         ("[limits]\nconnections = -1\n", 2, "connections"),
+        ("\nroot = 3\n", 2, "root"),
         ('[[user]]\nname = "bob"\nmesh = 3\n', 3, "mesh"),
         ('[[queue]]\naddress = "work/a"\n[[queue]]\naddress = "/work/a"\n', 4, "queue"),
     ],

@@ -123,8 +123,9 @@ def _show(found: Facts, *, as_json: bool, clears: bool) -> None:
 
 def _member(row: Facts) -> Facts:
     gone = "" if row["gone_s"] is None else f" since {in_words(row['gone_s'])}"
+    role = f"{row['role']}, root" if row["is_root"] else row["role"]
     return row | {
-        "role": f"{row['role']}, root" if row["is_root"] else row["role"],
+        "role": f"{role}, never root" if row.get("is_disabled") else role,
         "state": row["state"] + gone,
         "digest": (row["digest"] or "")[:DIGEST_SHOWN],
     }
@@ -283,41 +284,97 @@ def remove(url: str, container: str, *, force: bool, as_json: bool) -> None:
 
 @cluster.command("root")
 @click.argument("url", callback=single_url)
-@click.argument("container", metavar="ID")
-@click.option("--no-wait", is_flag=True, help="Return before it is the root.")
+@click.argument("container", metavar="ID", required=False)
+@click.option("--disable", "disabled", metavar="ID", help="Have a member never become the root.")
+@click.option("--enable", "enabled", metavar="ID", help="Have it be one that may become it again.")
+@click.option(
+    "--allow-none", is_flag=True, help="Disable it even if no root would be left, and all waits."
+)
+@click.option("--no-wait", is_flag=True, help="Return before it is the root, or is it no longer.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def root(url: str, container: str, *, no_wait: bool, as_json: bool) -> None:
-    """Make a primary member the root.
+def root(
+    url: str,
+    container: str | None,
+    disabled: str | None,
+    enabled: str | None,
+    *,
+    allow_none: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    """Make a primary member the root, or have one never be it.
 
-    It becomes the first in leader priority, and takes over once it has caught up and has been there
-    for some seconds; the root steps back in order, and nothing is lost by it.
+    With ID, it becomes the first in leader priority, and takes over once it has caught up and has
+    been there for some seconds; the root steps back in order, and nothing is lost by it. A member
+    that is disabled votes as before, and steps back if it is the root. It stays disabled, over
+    restarts too, until it is enabled.
     """
+    if sum(each is not None for each in (container, disabled, enabled)) != 1:
+        raise click.UsageError("give one of ID, --disable ID and --enable ID")
+    if allow_none and disabled is None:
+        raise click.UsageError("--allow-none goes with --disable")
 
     async def work(client: Client) -> Facts:
         manager = Manager(client)
-        status = await manager.get("STATUS", TYPE)
-        primaries = [each["id"] for each in status["members"] if each["role"] == "primary"]
-        if container not in primaries:
-            raise click.ClickException(
-                f"{container} is no primary: these are {', '.join(primaries)}; "
-                "`cogwork cluster promote` makes it one"
-            )
-        others = [each for each in primaries if each != container]
-        await _change(manager, [container, *others], waits=not no_wait)
-        return status if no_wait else await _watch_root(manager, container)
+        if container is not None:
+            return await _make_root(manager, container, waits=not no_wait)
+        body = {"container": disabled or enabled, "enabled": disabled is None, "none": allow_none}
+        await manager.ask("ROOT", TYPE, body=body)
+        status: Facts = await manager.get("STATUS", TYPE)
+        if disabled is None or no_wait:
+            return status
+
+        def is_done(found: str | None) -> bool:
+            return found != disabled and (found is not None or allow_none)
+
+        return await _watch_root(manager, is_done, f"no other member than {disabled} is the root")
 
     found = reach(url, work, force=True)
     if as_json:
-        click.echo(json.dumps({key: found[key] for key in ("uuid", "root", "term")}))
-    elif found["root"] == container:
-        click.echo(visible(f"{container} is the root since term {found['term']}"))
+        facts = {key: found[key] for key in ("uuid", "root", "term")}
+        click.echo(json.dumps({**facts, "disabled": _disabled(found)}))
+    elif container is not None:
+        is_done = found["root"] == container
+        told = f"is the root since term {found['term']}" if is_done else "is to be the root"
+        click.echo(visible(f"{container} {told}"))
     else:
-        click.echo(visible(f"{container} is to be the root"))
+        can = "may become the root again" if disabled is None else "does not become the root"
+        now = f"{found['root']} is it" if found["root"] else "there is none"
+        click.echo(visible(f"{disabled or enabled} {can}; {now}"))
 
 
-async def _watch_root(manager: Manager, container: str) -> Facts:
-    """Look at the cluster until a member is the root.
+async def _make_root(manager: Manager, container: str, *, waits: bool) -> Facts:
+    status: Facts = await manager.get("STATUS", TYPE)
+    primaries = [each["id"] for each in status["members"] if each["role"] == "primary"]
+    if container not in primaries:
+        raise click.ClickException(
+            f"{container} is no primary: these are {', '.join(primaries)}; "
+            "`cogwork cluster promote` makes it one"
+        )
+    if container in _disabled(status):
+        raise click.ClickException(f"{container} is disabled as root: use --enable {container}")
+    others = [each for each in primaries if each != container]
+    await _change(manager, [container, *others], waits=waits)
+    if not waits:
+        return status
+    return await _watch_root(
+        manager, lambda found: found == container, f"{container} is not the root"
+    )
+
+
+def _disabled(status: Facts) -> list[str]:
+    """Return who is not to become the root; a container of an earlier version does not say so."""
+    return [each["id"] for each in status["members"] if each.get("is_disabled")]
+
+
+async def _watch_root(manager: Manager, is_done: Callable[[str | None], bool], what: str) -> Facts:
+    """Look at the cluster until the right member is the root.
+
+    Args:
+        manager: Asks the container.
+        is_done: Says so of the root, or of none.
+        what: Is so until then.
 
     Raises:
         click.ClickException: It has not become that for long.
@@ -325,13 +382,12 @@ async def _watch_root(manager: Manager, container: str) -> Facts:
     end_s = time.monotonic() + ROOT_TIMEOUT_S
     while True:
         status: Facts = await manager.get("STATUS", TYPE)
-        if status["root"] == container:
+        if is_done(status["root"]):
             return status
         if time.monotonic() > end_s:
             raise click.ClickException(
-                f"{container} is not the root after {ROOT_TIMEOUT_S:g} s, "
-                f"{status['root'] or 'nobody'} is; it takes over once it has caught up: see "
-                "`cogwork cluster status`"
+                f"{what} after {ROOT_TIMEOUT_S:g} s, {status['root'] or 'nobody'} is; a member "
+                "takes over once it has caught up: see `cogwork cluster status`"
             )
         await asyncio.sleep(LOOK_S)
 
@@ -397,6 +453,13 @@ def _demand_live_majority(wanted: list[str], status: Facts) -> None:
             f"of the primaries {', '.join(wanted)} there would be no majority that answers: "
             f"{', '.join(silent)} {'does' if len(silent) == 1 else 'do'} not; use --force to do it "
             "all the same"
+        )
+    disabled = _disabled(status)
+    if all(each in disabled for each in wanted if each in live):
+        raise click.ClickException(
+            f"of the primaries {', '.join(wanted)} none that answers could be the root: "
+            f"{', '.join(each for each in wanted if each in disabled)} is disabled; enable one by "
+            "`cogwork cluster root`, or use --force to do it all the same"
         )
 
 

@@ -38,6 +38,9 @@ PRUNE = click.option(
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the difference, change nothing.")
 
+TABLES = ("limits", "root")
+"""Of a document, those that are none of an array, and are there without being named before."""
+
 Change = dict[str, Any]
 
 
@@ -221,8 +224,8 @@ def _put(document: dict[str, Any], path: list[str], value: object, key: str) -> 
         click.BadParameter: There is no such table.
     """
     table: Any = document
-    if len(path) == 2 and path[0] == "limits":
-        table = document.setdefault("limits", {})
+    if len(path) == 2 and path[0] in TABLES:
+        table = document.setdefault(path[0], {})
     else:
         for word in path[:-1]:
             table = _below(table, word)

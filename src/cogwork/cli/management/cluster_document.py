@@ -12,7 +12,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from cogwork.cluster.declarations import POLICY
+from cogwork.cluster.declarations import POLICY, ROOT, ROOT_NAME
 from cogwork.config.errors import UNKNOWN_KEY, ConfigurationError
 from cogwork.config.reading import parse
 from cogwork.config.settings import Stream
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ("as_text", "entries_in", "tables_of")
 
-TOP = ("limits", "user", "group", "vhost", "stream", "queue", "exchange", "binding", "policy")
+BELOW_VHOST = ("stream", "queue", "exchange", "binding", "policy")
+TOP = ("root", "limits", "user", "group", "vhost", *BELOW_VHOST)
 """The tables of a document; what else a configuration has is a container's own."""
 
-BELOW_VHOST = ("stream", "queue", "exchange", "binding", "policy")
 USER_KEYS = ("password_hash", "scram_verifiers", "groups", "mesh")
 """Any of these in a user's table declares the user."""
 
@@ -46,6 +46,8 @@ def tables_of(entries: Iterable[DocumentEntry]) -> Table:
     document: Table = {}
     for entry in entries:
         match entry.kind:
+            case "root":
+                document[ROOT] = dict(entry.options)
             case "limit":
                 _put_limit(document, entry)
             case "permission":
@@ -166,7 +168,7 @@ def entries_in(text: str, source: str) -> dict[tuple[str, str, str], tuple[Docum
     Raises:
         ConfigurationError: It is no document of a cluster; the error names the line.
     """
-    parse(text, source)
+    parse(text, source, beside=(ROOT,))
     document, lines = tomllib.loads(text), find_lines(text)
     _refuse_own(document, lines, source)
     found: dict[tuple[str, str, str], tuple[DocumentEntry, int]] = {}
@@ -185,6 +187,9 @@ def _refuse_own(document: Table, lines: dict[Place, int], source: str) -> None:
     Raises:
         ConfigurationError: There is something.
     """
+    if not isinstance(document.get(ROOT, {}), dict):
+        line, found = line_of(lines, (ROOT,)), repr(document[ROOT])
+        raise ConfigurationError(source, line, ROOT, found, "a table")
     for key in document:
         if key not in TOP:
             _refuse((key,), lines, source, f"one of {', '.join(TOP)}: what else there is, ")
@@ -206,6 +211,8 @@ def _refuse(place: Place, lines: dict[Place, int], source: str, expected: str) -
 
 
 def _entries_of(document: Table) -> Iterator[tuple[DocumentEntry, Place]]:
+    if ROOT in document:
+        yield DocumentEntry(ROOT, "", ROOT_NAME, _root_options(document[ROOT])), (ROOT,)
     for name, value in document.get("limits", {}).items():
         yield DocumentEntry("limit", "", name, {"value": value}), ("limits", name)
     for whom in WHOM:
@@ -216,6 +223,15 @@ def _entries_of(document: Table) -> Iterator[tuple[DocumentEntry, Place]]:
         place = ("vhost", number)
         yield DocumentEntry("vhost", "", table["name"], {}), place
         yield from _of_vhost(table["name"], table, place)
+
+
+def _root_options(table: Table) -> Table:
+    """Return who is not to become the root, as a cluster keeps it: sorted, and no false flag."""
+    options = {key: value for key, value in table.items() if value is not False}
+    disabled = options.get("disabled", [])
+    if isinstance(disabled, list):
+        options["disabled"] = sorted(map(str, disabled))
+    return options
 
 
 def _of_whom(whom: str, table: Table, place: Place) -> Iterator[tuple[DocumentEntry, Place]]:

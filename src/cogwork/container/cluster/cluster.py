@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from cogwork import __version__
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import (
+    ROOT,
     SET_SINCE,
     Apply,
     Declarations,
@@ -41,6 +42,7 @@ from cogwork.cluster.levels import FIRST_LEVEL, NotUnderstood
 from cogwork.cluster.members import MemberFacts
 from cogwork.cluster.topology import Change
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
+from cogwork.container.cluster.roots import brings_root, demand_root, disabled_roots
 from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.engine.contract import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.plugin.engine.errors import (
@@ -158,6 +160,7 @@ class Cluster:
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
         self._reaching: list[tuple[int, Callable[[int], object]]] = []
         self._kept, self._kept_level = 0, FIRST_LEVEL
+        self._barred: frozenset[str] = frozenset()
         self._failure: NotUnderstood | None = None
         self.on_failure: Callable[[NotUnderstood], object] = _ignore
         self._problem = self._why_behind = ""
@@ -290,6 +293,23 @@ class Cluster:
             Unavailable: None does; the text says who is missing.
         """
         await demand_majority(self._service, await self._open(), KEY, self.voters)
+
+    async def demand_root(self) -> None:
+        """Wait a while until no disabled primary leads.
+
+        Raises:
+            Unavailable: One does.
+        """
+        if self._barred:
+            await demand_root(self._find_leader, self._barred.__contains__)
+
+    async def _find_leader(self) -> str | None:
+        """Return who leads; a container without a replica knows whom it has heard of last."""
+        if self._service.term_of(STREAM):
+            return self._leader()
+        with suppress(ConsensusError):
+            return (await (await self._open()).members()).leader
+        return None
 
     async def move(
         self,
@@ -442,6 +462,8 @@ class Cluster:
 
     async def _order(self, command: Command) -> Outcome:
         engine = await self._open()
+        if not brings_root(command):
+            await self.demand_root()
         appended = await engine.append(Batch.of([_written(command)]))
         offset = appended.first_offset
         if offset is None:
@@ -573,6 +595,13 @@ class Cluster:
         if self._service.own not in placement.holders and GROUP in self._service.unopened:
             self._service.discard(GROUP)  # it was given up while this container was away
 
+    def _follow_roots(self) -> None:
+        """Have those not lead that are disabled as root."""
+        disabled = disabled_roots(self.declarations)
+        if disabled != self._barred:
+            self._barred = disabled
+            self._service.bar(GROUP, disabled)
+
     def _restore(self, snapshot: Snapshot) -> None:
         if snapshot.offset < self.next:  # what was declared since would look as if it were deleted
             return
@@ -581,6 +610,7 @@ class Cluster:
         self.next = self._kept = snapshot.offset
         self._kept_level = self.declarations.level
         self._follow_primaries()
+        self._follow_roots()
         self._tell(self.on_topology, _changes_between(before.topology, self.declarations.topology))
         for kind in ("stream", "queue"):
             for declaration in before.all(kind):
@@ -644,6 +674,8 @@ class Cluster:
             self._tell(self.on_topology, outcome.changes)
         if isinstance(command, Set | Delete) and command.kind in SET_SINCE:
             if outcome.has_changed:
+                if command.kind == ROOT:
+                    self._follow_roots()
                 self.on_set()
         elif outcome.has_changed and outcome.declaration is not None:
             match command:
@@ -689,6 +721,18 @@ class Cluster:
         behind = "" if self.is_current else self._problem or self._why_behind
         return behind or (self._identity.problem if self._identity is not None else "")
 
+    @property
+    def root(self) -> str:
+        """Who is the root, as far as it is known here; empty for nobody.
+
+        Who is disabled may lead for a moment, or where nobody else can, and is none.
+        """
+        leader = self._leader() or ""
+        return "" if leader in self._barred else leader
+
+    def _leader(self) -> str | None:
+        return self._service.leader_of(STREAM)
+
     def member_facts(self, incarnation: int) -> MemberFacts:
         """Return what this container says of itself as a member.
 
@@ -701,7 +745,7 @@ class Cluster:
             next=self.next,
             digest=self.declarations.digest,
             is_current=self.is_current,
-            root=self._service.leader_of(STREAM) or "",
+            root=self.root,
             term=self._service.term_of(STREAM),
             time_ms=int(time.time() * 1000),
         )
@@ -713,7 +757,7 @@ class Cluster:
             "uuid": identity.uuid if identity is not None else "",
             "voters": list(self.voters),
             "moving": primaries is not None and not primaries.is_settled,
-            "leader": self._service.leader_of(STREAM),
+            "leader": self.root or None,
             "declarations": len(self.declarations),
             "level": self.declarations.level,
             "supports": dict(sorted(self.declarations.supports.items())),

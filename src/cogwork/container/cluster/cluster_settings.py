@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import structs
 
-from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, USER, VHOST, Apply
+from cogwork.cluster.declarations import (
+    LIMIT,
+    PERMISSION,
+    POLICY,
+    ROOT,
+    ROOT_NAME,
+    USER,
+    VHOST,
+    Apply,
+)
 from cogwork.config.limits import UserLimits
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
@@ -22,6 +31,7 @@ from cogwork.container.cluster.declared_limits import (
 )
 from cogwork.container.cluster.document import EntryRefused, entries_of, steps_between
 from cogwork.container.cluster.kept_declarations import KeptDeclarations
+from cogwork.container.cluster.roots import demand_enabled, disabled_roots, with_root
 from cogwork.container.cluster.settings import (
     DeclaredPolicy,
     declared_policies,
@@ -162,6 +172,45 @@ class ClusterSettings:
         }
         await cluster.set(kind, vhost, name, cast("dict[str, Value]", wanted), before)
 
+    async def set_root(self, container: str, *, is_enabled: bool, allows_none: bool) -> None:
+        """Declare whether a container may become the root.
+
+        Args:
+            container: Which one.
+            is_enabled: Whether it may.
+            allows_none: Whether it is so even if nobody who answers may, then.
+
+        Raises:
+            ValueError: It is so already, or nobody who answers could be the root.
+            ConsensusError: It is not known whether it is, or it is not.
+        """
+        self._demand_cluster()
+        cluster = self._replication.cluster
+        await cluster.know_all()
+        found = cluster.declarations.find(ROOT, "", ROOT_NAME)
+        options = with_root(
+            disabled_roots(cluster.declarations),
+            container,
+            is_enabled=is_enabled,
+            allows_none=allows_none,
+        )
+        if not options:
+            await cluster.delete(ROOT, "", ROOT_NAME)
+            return
+        if not is_enabled:
+            await self._demand_enabled(options)
+        before = None if found is None else found.options
+        await cluster.set(ROOT, "", ROOT_NAME, options, before)
+
+    async def _demand_enabled(self, options: Mapping[str, Value]) -> None:
+        """See that a primary that answers may still become the root.
+
+        Raises:
+            ValueError: None may.
+        """
+        live = await self._replication.roll_call.live()
+        demand_enabled(options, self._replication.cluster.voters, live)
+
     def entries(self) -> list[DocumentEntry]:
         """List what the cluster has for all containers.
 
@@ -190,6 +239,7 @@ class ClusterSettings:
         cluster = self._replication.cluster
         await cluster.know_all()
         steps = steps_between(cluster.declarations, wanted, is_pruning=is_pruning)
+        await self._demand_roots(steps)
         if is_dry:
             self._demand_valid(steps)
         elif steps:
@@ -199,6 +249,19 @@ class ClusterSettings:
             if outcome.problem:
                 raise ValueError(outcome.problem)
         return steps
+
+    async def _demand_roots(self, steps: Sequence[Step]) -> None:
+        """See that the steps leave somebody who may become the root.
+
+        Raises:
+            EntryRefused: One does not.
+        """
+        for step in steps:
+            if step.entry.kind == ROOT and not step.is_removed:
+                try:
+                    await self._demand_enabled(step.entry.options)
+                except ValueError as error:
+                    raise EntryRefused(step.entry.key, str(error)) from error
 
     def _demand_valid(self, steps: Sequence[Step]) -> None:
         """See that the steps could be done, by a copy of what is declared.

@@ -8,12 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.cluster.members import Member, root_of, spid_of, warnings_of
+from cogwork.container.cluster.roots import disabled_roots
 from cogwork.plugin.engine.errors import ConsensusError
 from cogwork.replication.calls import GetIdentity, IdentityIs, StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from cogwork.cluster.members import State
     from cogwork.container.cluster.cluster import Cluster
     from cogwork.replication.service import RaftService
 
@@ -58,9 +60,9 @@ class RollCall:
         """Ask all members; return plain values.
 
         Returns:
-            `name`, `uuid`, `root`, `term`, `members` (each with `id`, `role`, `is_root`, `state`,
-            `gone_s`, `spid`, `incarnation`, `next`, `digest`, `version`, `clock_offset_s`) and
-            `warnings`.
+            `name`, `uuid`, `root`, `term`, `members` (each with `id`, `role`, `is_root`,
+            `is_disabled`, `state`, `gone_s`, `spid`, `incarnation`, `next`, `digest`, `version`,
+            `clock_offset_s`) and `warnings`.
         """
         members = await self._ask_all()
         root, term = root_of(members)
@@ -72,6 +74,10 @@ class RollCall:
             "members": [_row(each, root) for each in members],
             "warnings": warnings_of(members),
         }
+
+    async def live(self) -> list[str]:
+        """Return which members answer."""
+        return [each.id for each in await self._ask_all() if each.facts is not None]
 
     async def _ask_all(self) -> list[Member]:
         """Ask whoever is a member, or may be; primaries come first, in order of leader priority."""
@@ -107,17 +113,22 @@ class RollCall:
         return answer, answer.facts.time_ms / 1000 - (asked_s + time.time()) / 2
 
     def _member(self, name: str, answer: IdentityIs | None, offset_s: float | None) -> Member:
-        is_primary = name in self._cluster.voters
+        of = partial(
+            Member,
+            name,
+            name in self._cluster.voters,
+            is_disabled=name in disabled_roots(self._cluster.declarations),
+        )
         facts = None if answer is None else answer.facts
         if facts is not None:
-            return Member(
-                name, is_primary, "active" if facts.is_current else "ready", None, facts, offset_s
-            )
+            state: State = "active" if facts.is_current else "ready"
+            return of(state, facts=facts, clock_offset_s=offset_s)
         if answer is not None or name in self._linked():
-            return Member(name, is_primary, "connected")
+            return of("connected")
         since_s = self._gone_since_s().get(name)
-        gone_s = None if since_s is None else max(0.0, self._service.now_s() - since_s)
-        return Member(name, is_primary, "gone", gone_s)
+        return of(
+            "gone", gone_s=None if since_s is None else max(0.0, self._service.now_s() - since_s)
+        )
 
 
 def _row(member: Member, root: str) -> dict[str, object]:
@@ -126,6 +137,7 @@ def _row(member: Member, root: str) -> dict[str, object]:
         "id": member.id,
         "role": "primary" if member.is_primary else "secondary",
         "is_root": member.id == root,
+        "is_disabled": member.is_disabled,
         "state": member.state,
         "gone_s": member.gone_s,
         "spid": None if facts is None else spid_of(facts.incarnation, member.id),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 from msgspec import structs
 
-from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, USER, VHOST
+from cogwork.cluster.declarations import LIMIT, PERMISSION, POLICY, ROOT, USER, VHOST
 from cogwork.config.checks import (
     problem_of_permission,
     problem_of_policy,
@@ -27,6 +27,7 @@ from cogwork.container.cluster.declared_limits import (
     with_limits,
     with_user_limits,
 )
+from cogwork.container.cluster.roots import problem_of_roots
 from cogwork.container.security.permissions import permissions_of_anonymous
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     VHOST: (),
     LIMIT: ("value",),
     POLICY: ("pattern", "apply_to", "priority"),
+    ROOT: ("disabled", "allow_none"),
 }
 
 
@@ -151,6 +153,7 @@ _PROBLEMS = {
     VHOST: _problem_of_vhost,
     LIMIT: _problem_of_limit,
     POLICY: _problem_of_policy,
+    ROOT: problem_of_roots,
 }
 
 

@@ -331,6 +331,13 @@ class View:
             raise ValueError("this container is in no cluster")
         return await replication.roll_call.status()
 
+    async def set_root(self, name: str, *, is_enabled: bool, allows_none: bool) -> None:
+        """Declare whether a container may become the root of the cluster."""
+        self.demand_holders([name])
+        await self._container.cluster_settings.set_root(
+            name, is_enabled=is_enabled, allows_none=allows_none
+        )
+
     async def forget_member(self, name: str) -> None:
         """Have the feature level no longer wait for a container that is gone for good."""
         replication = self._container.replication
@@ -410,6 +417,7 @@ class View:
         replication = self._container.replication
         if replication.is_in_use:
             await replication.cluster.demand_majority()
+            await replication.cluster.demand_root()
 
     def stream(self, address: str) -> ManagedStream | None:
         """Find a stream; None where there is none yet."""

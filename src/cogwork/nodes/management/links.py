@@ -88,6 +88,25 @@ class Links:
         yield from finished(self._container, self._container.move_primaries(voters))
         return Reply({}, 202)
 
+    def root(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
+        """Have `container` be one that may become the root, or may not."""
+        demand(requester, ADDRESS)
+        body = request.attributes()
+        is_enabled = body.get("enabled")
+        if not isinstance(is_enabled, bool):
+            raise ManagementError(BAD_REQUEST, "enabled is true or false")
+        return self._root(
+            request.text("container"), is_enabled=is_enabled, allows_none=bool(body.get("none"))
+        )
+
+    def _root(
+        self, name: str, *, is_enabled: bool, allows_none: bool
+    ) -> Generator[bool, None, Reply]:
+        yield from known(self._container)
+        work = self._container.set_root(name, is_enabled=is_enabled, allows_none=allows_none)
+        yield from finished(self._container, work)
+        return Reply({}, 204)
+
     def entries(self, _request: Request, requester: Requester) -> Reply:
         """List what the cluster has for all containers."""
         demand(requester, ADDRESS)

@@ -268,6 +268,7 @@ def _of_operator(
             "LEAVE": links.leave,
             "STATUS": links.status,
             "PRIMARIES": links.primaries,
+            "ROOT": links.root,
             "FORGET": links.forget,
             "ENTRIES": links.entries,
             "APPLY": links.apply,
