@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from proton_sockets import closing_sockets
 from suite import FAILURES_VARIABLE, FailureRecorder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xdist.scheduler import Scheduling
 
 HERE = Path(__file__).parent
@@ -45,6 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(FailureRecorder(Path(failures)))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _closes_sockets() -> Iterator[None]:
+    """Leave no socket of Proton's open for the tests that follow."""
+    with closing_sockets():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
