@@ -37,6 +37,7 @@ class DeepServer(Server):
     """A server whose queues are on disk, and of little memory; killed, it can be started again."""
 
     head = 'data_dir = "{root}/data"\n'
+    start_timeout_s = 3 * _START_MUST_S
 
     def __init__(self, command: str, memory_bytes: int) -> None:
         """Prepare it; its queues keep so much in memory."""

@@ -26,7 +26,6 @@ DEFAULT_COMMAND: Final = (
     f"{Path(sys.executable).parent}/cogwork serve --id bench --config {{config}}"
 )
 
-_START_S: Final = 20.0
 _STOP_S: Final = 10.0
 
 
@@ -53,10 +52,12 @@ class Server:
     Attributes:
         head: What its configuration says before all tables; {root} is a directory of its own.
         tables: What it says besides the listeners.
+        start_timeout_s: How long it may take until it listens.
     """
 
     head = ""
     tables = ""
+    start_timeout_s = 20.0
 
     def __init__(self, command: str) -> None:
         """Prepare it.
@@ -120,7 +121,7 @@ class Server:
 
     def _wait_until_it_listens(self) -> None:
         assert self._process is not None
-        deadline_s = time.monotonic() + _START_S
+        deadline_s = time.monotonic() + self.start_timeout_s
         while time.monotonic() < deadline_s and self._process.poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
