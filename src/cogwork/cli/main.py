@@ -99,6 +99,7 @@ COMMANDS = {
     "metrics": Entry(
         "cogwork.cli.commands.metrics", "Serve metrics for Prometheus, and health checks."
     ),
+    "console": Entry("cogwork.console.command", "Serve a web console for the browser."),
     "migrate": Entry(
         "cogwork.cli.commands.migrate", "Take over the definitions of another broker."
     ),

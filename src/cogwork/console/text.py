@@ -1,0 +1,106 @@
+"""How values of the container are written in a page: as text, whatever they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from cogwork.cli.terminal.rendering import encoded_as_text, jsonable
+from cogwork.cli.terminal.tables import in_bytes, in_words
+from cogwork.cli.terminal.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("FORMS", "body", "count", "flag", "name", "octets", "rate", "short_time", "value")
+
+NAME_CHARACTERS_MAX = 200
+BODY_CHARACTERS_MAX = 4000
+NOTHING = "-"
+
+
+def name(text: object) -> Markup:
+    """Write a name: cut if it is long, on its own side of any right-to-left writing."""
+    whole = str(text)
+    shown = visible(whole[:NAME_CHARACTERS_MAX])
+    if len(whole) > NAME_CHARACTERS_MAX:
+        return Markup('<bdi title="{} characters">{}…</bdi>').format(len(whole), shown)
+    return Markup("<bdi>{}</bdi>").format(shown)
+
+
+def body(message: bytes) -> Markup:
+    """Write the body of an encoded message; line ends stay, and what is too long is cut."""
+    whole = encoded_as_text(message)
+    lines = whole[:BODY_CHARACTERS_MAX].expandtabs(4).split("\n")
+    shown = Markup("\n").join(map(visible, lines))
+    if len(whole) <= BODY_CHARACTERS_MAX:
+        return Markup('<pre class="body" dir="auto">{}</pre>').format(shown)
+    more = f"{len(whole):,} characters in all; the first {BODY_CHARACTERS_MAX:,} are shown"
+    return Markup('<pre class="body" dir="auto">{}…</pre><p class="cut">{}</p>').format(shown, more)
+
+
+def count(number: Any) -> str:  # noqa: ANN401  # as it came
+    """Write a whole number, by thousands."""
+    return NOTHING if number is None else f"{number:,}"
+
+
+def octets(number: Any) -> str:  # noqa: ANN401  # as it came
+    """Write a size."""
+    return NOTHING if number is None else in_bytes(number)
+
+
+def seconds(number: Any) -> str:  # noqa: ANN401  # as it came
+    """Write a duration."""
+    return NOTHING if number is None else in_words(number)
+
+
+def rate(number: float) -> str:
+    """Write how many a second."""
+    return f"{number:,.0f}/s" if number >= 10 else f"{number:.3g}/s"
+
+
+def flag(is_set: object) -> str:
+    """Write yes or no."""
+    return "yes" if is_set else "no"
+
+
+def short_time(text: object) -> Markup:
+    """Write a time that came as ISO 8601, in UTC, to the second."""
+    whole = str(text)
+    return Markup('<time datetime="{}">{}</time>').format(
+        whole, whole[:19].replace("T", " ") if text else NOTHING
+    )
+
+
+def value(found: Any) -> Markup:  # noqa: ANN401  # whatever an attribute may be
+    """Write any attribute: lists and maps as small tables."""
+    found = jsonable(found)
+    if found is None or found in ("", [], {}):
+        return Markup(NOTHING)
+    if isinstance(found, bool):
+        return Markup(flag(found))
+    if isinstance(found, int):
+        return Markup(count(found))
+    if isinstance(found, list):
+        return Markup(", ").join(map(value, found))
+    if isinstance(found, dict):
+        rows = (
+            Markup("<tr><th scope=row>{}</th><td>{}</td></tr>").format(name(key), value(each))
+            for key, each in found.items()
+            if each is not None
+        )
+        return Markup('<table class="map">{}</table>').format(Markup("").join(rows))
+    return name(found)
+
+
+FORMS: dict[str, Callable[[Any], object]] = {
+    "name": name,
+    "text": value,
+    "count": count,
+    "bytes": octets,
+    "seconds": seconds,
+    "time": short_time,
+    "flag": flag,
+}
+"""How a column is written, by what it says it holds."""

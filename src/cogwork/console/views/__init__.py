@@ -1,0 +1,1 @@
+"""What answers a browser: one module for each part of the console."""
