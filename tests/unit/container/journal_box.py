@@ -45,6 +45,10 @@ class FakeLog:
 
     room_bytes = 64 << 20
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self.end_lsn - self.durable_lsn
+
     def oldest_groups(self) -> list[int]:
         """The only queue holds an old file, until it has written its items anew."""
         return [] if self.low.get(FIRST_GROUP) else [FIRST_GROUP]

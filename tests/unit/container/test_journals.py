@@ -100,6 +100,48 @@ def test_a_checkpoint_that_waited_for_room_is_written(runner: asyncio.Runner) ->
     runner.run(story())
 
 
+@pytest.fixture
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals_module, "PART_BYTES", 100)
+    monkeypatch.setattr(journals_module, "PARTS_WAITING_BYTES", 1000)
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_a_checkpoint_waits_for_the_disk(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send(*map(str, range(100)))
+        await box.turn()
+        box.journals.press(FIRST_GROUP)
+        for _ in range(100):
+            await box.turn(is_durable=False)
+        assert END not in box.log.kinds()[2:]
+        assert 1000 < box.log.waiting_bytes < 2000
+        for _ in range(100):
+            await box.turn()
+        assert box.log.kinds()[-1] == END
+        box.journals.close()
+
+    runner.run(story())
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_a_checkpoint_that_is_not_done_ends_with_the_container(runner: asyncio.Runner) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send(*map(str, range(100)))
+        await box.turn()
+        box.journals.press(FIRST_GROUP)
+        await asyncio.sleep(0)
+        box.journals.close()
+        written = len(box.log.records)
+        await box.turn()
+        assert len(box.log.records) == written
+        assert END not in box.log.kinds()[2:]
+
+    runner.run(story())
+
+
 @pytest.mark.parametrize("policy", ["block", "reject"])
 def test_while_the_last_file_fills_up_items_go_out_and_none_come_in(
     runner: asyncio.Runner, policy: str

@@ -32,7 +32,7 @@ ADDRESS = "work/x"
 MIB = 1 << 20
 ROOM_BYTES = 24 * MIB
 
-WAL = {"end_lsn": 0, "durable_lsn": 0, "flush": int}
+WAL = {"end_lsn": 0, "durable_lsn": 0, "flush": int, "waiting_bytes": 0}
 """A log of which nobody wants anything."""
 
 

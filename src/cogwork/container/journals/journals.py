@@ -67,6 +67,10 @@ __all__ = ("QueueJournals",)
 PART_BYTES = 1 << 20
 """What a checkpoint writes in one turn."""
 
+PARTS_WAITING_BYTES = 8 << 20
+"""While more than this waits for the disk a checkpoint waits, too: a log that takes no more has the
+queues take nothing either."""
+
 PATIENCE_S = 5.0
 """How long connections may be held for a log without room, before they are closed with the reason:
 their peers would take them for dead."""
@@ -120,6 +124,7 @@ class QueueJournals:
         self.barriers = Barriers(core)
         self._is_due = False
         self._is_shut = False
+        self._is_closed = False
         self.low_space = LowSpace(self._queues)
         self.paging = Paging(core)
         self._marks: SentMarks | None = None
@@ -303,7 +308,7 @@ class QueueJournals:
 
     def commit_soon(self) -> None:
         """End the turn at the end of the loop's pass."""
-        if not self._is_due:
+        if not (self._is_due or self._is_closed):
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.commit)
 
@@ -314,6 +319,8 @@ class QueueJournals:
         there ends it.
         """
         self._is_due = False
+        if self._is_closed:
+            return  # a pass that was due before
         if any(queue.is_busy for queue in self._dirty):
             return  # the turn goes on until there is something to wait for
         dirty, self._dirty = self._dirty, []
@@ -393,7 +400,7 @@ class QueueJournals:
     def durable(self, lsn: int) -> None:
         """Take note that the log is durable up to a place: what waited for that goes out."""
         self.barriers.durable(lsn)
-        if self._is_shut and self._failure is None:
+        if self._failure is None and (self._is_shut or self._pressed):
             self.commit_soon()
 
     # -- checkpoints
@@ -438,8 +445,8 @@ class QueueJournals:
 
     def _go_on(self, queue: DurableQueue) -> None:
         """Write the next part of a checkpoint, unless what was written before it waits."""
-        if self._is_shut or queue.has_backlog:  # whoever is answered ends a turn, and so comes here
-            return
+        if self._is_shut or queue.has_backlog or self._is_log_behind:
+            return  # whoever is answered ends a turn, and so comes here
         if queue.checkpoint is None:
             queue.checkpoint = Checkpoint(queue.store)
             if queue.pager is not None:
@@ -453,6 +460,10 @@ class QueueJournals:
                 self.barriers.when_over(queue.pager.account_ended)
         else:
             self.commit_soon()
+
+    @property
+    def _is_log_behind(self) -> bool:
+        return self._wal is not None and self._wal.waiting_bytes > PARTS_WAITING_BYTES
 
     # -- no room, or no disk
 
@@ -531,6 +542,7 @@ class QueueJournals:
         """Write what is to be written."""
         if self._wal is not None and self._failure is None:
             self.commit()
+        self._is_closed = True
         for timer in (self._patience, self._retry):
             if timer is not None:
                 timer.cancel()
