@@ -31,8 +31,10 @@ cdef class KeptItem:
     # Its message lies in a page file, and so does its place where it keeps that.
     cdef readonly bint is_elsewhere
     cdef readonly bint keeps_place
+    cdef bint was_put_again
     # Stands for items that stay on disk: the first one's place is its own.
     cdef public object page
+    cdef bint is_as_paged(self, uint64_t place, uint32_t size) except -1
     cdef int complete(self, octets put, uint64_t place, uint32_t size) except -1
 
 

@@ -102,7 +102,24 @@ class KeptItem:
         message: Encoded.
         is_elsewhere: Whether its message lies in a page file.
         keeps_place: Whether its place is the one that it has there.
+        was_put_again: Whether more than one record has its message.
     """
+
+    def is_as_paged(self, place, size):
+        """Return whether a page file that has it with this place and size has all of it.
+
+        What was given out, or is written down again, may differ from what lies there.
+        """
+        return (
+            not (self.is_elsewhere or self.keeps_place or self.was_put_again)
+            and self.sequence == place
+            and cython.cast(uint32_t, len(self.message)) == size
+            and self.attempt == 0
+            and self.failures == 0
+            and self.acquisitions == 0
+            and self.due_ms == 0
+            and self.reason is None
+        )
 
     def complete(self, put, place, size):
         """Take in what a page file says of an item, as far as no later record does."""
@@ -403,6 +420,7 @@ class JournalImage:
         item.ages = p[46] & AGES_MARK
         item.message = bytes_from(p + PUT_BYTES, size)
         known = self.items.get(item.number)
+        item.was_put_again = known is not None
         if known is not None and p[46] & KEEPS_PLACE:
             item.sequence, item.due_ms = known.sequence, known.due_ms
             item.acquisitions = known.acquisitions

@@ -187,15 +187,19 @@ class PagesRestoration:
         size: uint32_t = file.items.items[at].size
         store: Store = self.store
         kept: KeptItem
+        may_stay: cython.bint = (
+            not store.wants & WANTS_GROUP_ID
+            and store.audit_events is None
+            and file.level < store.items.ready.levels
+        )
         if self.image.gone and number in self.image.gone:
             return False
         kept = self.image.items.get(number) if self.image.items else None
-        if kept is None and (
-            store.wants & WANTS_GROUP_ID
-            or store.audit_events is not None
-            or file.level >= store.items.ready.levels
-        ):
+        if kept is None and not may_stay:
             kept = self.image.add_elsewhere(number)
+        elif kept is not None and may_stay and kept.is_as_paged(place, size):
+            del self.image.items[number]
+            kept = None
         if kept is not None:
             if kept.is_elsewhere or kept.keeps_place:
                 kept.complete(file.put_of(block, at), place, size)
