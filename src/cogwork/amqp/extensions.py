@@ -22,6 +22,7 @@ __all__ = (
     "SELECTOR",
     "STALE_ATTEMPT",
     "STREAM",
+    "STREAM_BEYOND",
     "STREAM_START",
     "STREAM_TRUNCATED",
     "TAKES_BACK",
@@ -62,6 +63,9 @@ STREAM_START = Symbol("cogwork:stream-start")
 STREAM_TRUNCATED = Symbol("cogwork:stream-truncated")
 """The descriptor of a filter: what to do where the start has been given up. And the condition of a
 detach that says so."""
+
+STREAM_BEYOND = Symbol("cogwork:stream-beyond")
+"""The descriptor of a filter: what to do where the start is above the end."""
 
 CAUGHT_UP = Symbol("cogwork:caught-up")
 """A capability that a stream's receiver desires: it is to be told when it has caught up."""

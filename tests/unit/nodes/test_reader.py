@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import Wish
 from cogwork.nodes.stream.tail import Tail
 from cogwork.plugin.engine.batch import Batch
-from cogwork.plugin.engine.contract import FromTime, Origin, Snapshot
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin, Snapshot
+from cogwork.plugin.engine.errors import BeyondEnd
 
 if TYPE_CHECKING:
     from cogwork.plugin.engine.contract import Bounds, Start
@@ -113,5 +115,21 @@ def test_what_comes_while_a_start_is_looked_for_is_not_beyond_the_end(start: Sta
         reader = Reader(source, subscription, Wish(start), is_told=False)
         await reader._locate()
         assert reader.next == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("waits", "following"), [(True, 9), (False, None)])
+def test_an_offset_above_the_end_is_waited_for_where_that_is_asked_for(
+    waits: bool, following: int | None
+) -> None:
+    async def story() -> None:
+        source: Any = Source()
+        source.engine = await OrbHost().open("s", {})
+        subscription: Any = SimpleNamespace(link=Link(0), answer=lambda: None)
+        reader = Reader(source, subscription, Wish(FromOffset(9), waits=waits), is_told=False)
+        with nullcontext() if waits else pytest.raises(BeyondEnd):
+            await reader._locate()
+        assert reader.next == following
 
     asyncio.run(story())

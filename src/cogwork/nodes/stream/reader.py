@@ -177,7 +177,7 @@ class Reader:
             offset = self._take_snapshot(await engine.load_snapshot(), bounds.first)
         else:
             offset = bounds.first
-        if isinstance(start, FromOffset) and offset > bounds.next:
+        if isinstance(start, FromOffset) and offset > bounds.next and not self.wish.waits:
             raise BeyondEnd(offset, bounds.next)  # any other may be of a record that came since
         if offset < bounds.first:
             if not self.wish.skips:

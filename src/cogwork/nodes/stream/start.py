@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.amqp.extensions import STREAM_START, STREAM_TRUNCATED
+from cogwork.amqp.extensions import STREAM_BEYOND, STREAM_START, STREAM_TRUNCATED
 from cogwork.amqp.types import Described, Symbol, Timestamp
 from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
 from cogwork.plugin.node import Refused
@@ -21,7 +21,7 @@ __all__ = ("STREAM_FILTERS", "Wish", "wish_of")
 
 RABBITMQ = Symbol("rabbitmq:stream-offset-spec")
 
-STREAM_FILTERS = frozenset({STREAM_START, STREAM_TRUNCATED, RABBITMQ})
+STREAM_FILTERS = frozenset({STREAM_START, STREAM_TRUNCATED, STREAM_BEYOND, RABBITMQ})
 """Descriptors of the filters that a stream knows besides the selector."""
 
 _EXPECTED = "first, last, next, snapshot, a whole number (an offset) or a timestamp is expected"
@@ -35,10 +35,12 @@ class Wish:
         start: Where to start.
         skips: Whether to go on from the first record that is left where retention was quicker;
             else the link is ended.
+        waits: Whether to wait for an offset that is above the end; else the link is ended.
     """
 
     start: Start = Origin.NEXT
     skips: bool = False
+    waits: bool = False
 
 
 def wish_of(filter_set: Mapping[Symbol, object] | None) -> Wish:
@@ -48,15 +50,17 @@ def wish_of(filter_set: Mapping[Symbol, object] | None) -> Wish:
         Refused: A filter's value is none.
     """
     start: Start = Origin.NEXT
-    skips = False
+    skips = waits = False
     for described in (filter_set or {}).values():
         if not isinstance(described, Described):
             continue
         if described.descriptor in (STREAM_START, RABBITMQ):
             start = _start_of(described.value)
         elif described.descriptor == STREAM_TRUNCATED:
-            skips = _skips(described.value)
-    return Wish(start, skips)
+            skips = _is_other(described, "first")
+        elif described.descriptor == STREAM_BEYOND:
+            waits = _is_other(described, "wait")
+    return Wish(start, skips, waits)
 
 
 def _start_of(value: object) -> Start:
@@ -74,9 +78,12 @@ def _start_of(value: object) -> Start:
     raise Refused(f"start {value!r:.80}: {_EXPECTED}", Condition.INVALID_FIELD)
 
 
-def _skips(value: object) -> bool:
-    if value in ("detach", "first"):
-        return value == "first"
+def _is_other(described: Described, other: str) -> bool:
+    """Return whether something else is to be done than to end the link."""
+    value = described.value
+    if value in ("detach", other):
+        return value == other
     raise Refused(
-        f"{STREAM_TRUNCATED} {value!r:.80}: detach or first is expected", Condition.INVALID_FIELD
+        f"{described.descriptor} {value!r:.80}: detach or {other} is expected",
+        Condition.INVALID_FIELD,
     )
