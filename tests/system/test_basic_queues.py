@@ -88,7 +88,7 @@ def test_a_redeclaration_that_differs_is_refused(
         ({"x-max-priority": 256}, "{max_value_exceeded,256}"),
         ({"x-overflow": "explode"}, "invalid_overflow"),
         ({"x-dead-letter-routing-key": "k"}, "routing_key_but_no_dlx_defined"),
-        ({"x-queue-type": "stream"}, "unsupported queue type ..stream"),
+        ({"x-queue-type": "odd"}, "unsupported queue type ..odd"),
     ],
 )
 def test_an_argument_that_cannot_be_is_refused(

@@ -18,7 +18,7 @@ from cogwork.container.amqp091.mandatory_publishing import catching_up
 from cogwork.container.amqp091.published import check_properties
 from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED, unknown_tag
 from cogwork.container.amqp091.queue_methods import name_of, queue_named
-from cogwork.container.amqp091.queues import Counts, address_of
+from cogwork.container.amqp091.queues import Counts
 from cogwork.container.amqp091.reply_to import (
     REPLY_TO,
     ReplyConsumer,
@@ -26,6 +26,7 @@ from cogwork.container.amqp091.reply_to import (
     entry_of_reply,
     with_reply_address,
 )
+from cogwork.container.amqp091.stream_methods import consume_stream, refuse_get
 from cogwork.container.federation.questions import OwnerAway
 from cogwork.container.vhost.reply_addresses import reply_address_in
 from cogwork.plugin.capabilities import Shareable
@@ -95,8 +96,10 @@ def _demand_publish(channel: Channel, method: m.BasicPublish) -> None:
     if client.is_free:
         return
     # Whoever knows a reply address was given it.
-    if not method.exchange and (reply_address_in(key) or client.may("send", address_of(key))):
-        return
+    if not method.exchange:
+        address = channel.queues.streams.address(key)
+        if reply_address_in(key) or client.may("send", address):
+            return
     channel.demand("send", channel.vhost.exchanges.address(method.exchange))
 
 
@@ -123,7 +126,13 @@ def consume(channel: Channel, method: m.BasicConsume, _content: Content | None) 
         channel.client.demand_any("receive")
         consumer = consumer_of_replies(channel, tag, no_ack=method.no_ack)
     else:
-        queue = _queue_to_consume(channel, method)
+        name = name_of(channel, method.queue)
+        channel.demand("receive", channel.queues.streams.address(name))
+        stream = channel.queues.streams.find(name)
+        if stream is not None:
+            return consume_stream(channel, method, tag, name, stream)
+        queue = channel.queues.demand(name, channel.connection)
+        channel.queues.demand_home(queue)
         if queue.is_elsewhere:
             return _consume_elsewhere(channel, method, tag, queue)
         expected = queue.consumer_count + queue.reserved_count
@@ -154,14 +163,6 @@ def _begin(
     except Refused:
         channel.connection.count_no_consumer()
         raise
-
-
-def _queue_to_consume(channel: Channel, method: m.BasicConsume) -> DeclaredQueue:
-    name = name_of(channel, method.queue)
-    channel.demand("receive", address_of(name))
-    queue = channel.queues.demand(name, channel.connection)
-    channel.queues.demand_home(queue)
-    return queue
 
 
 def _consumer_of(
@@ -207,7 +208,9 @@ def cancelled(_channel: Channel, _method: m.BasicCancelOk, _content: Content | N
 def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> Work | None:
     """Deliver one message, or say that there is none."""
     name = name_of(channel, method.queue)
-    channel.demand("receive", address_of(name))
+    channel.demand("receive", channel.queues.streams.address(name))
+    if channel.queues.streams.find(name) is not None:
+        refuse_get(channel, name)
     queue = queue_named(channel, method.queue)
     queue.use()
     if queue.is_taken:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.methods import BasicCancel
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
     from cogwork.config.settings import Right
-    from cogwork.container.amqp091.consumer import Consumer
     from cogwork.container.amqp091.owner import ChannelOwner
     from cogwork.container.amqp091.queues import BasicQueues
     from cogwork.container.amqp091.reply_to import ReplyConsumer
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.dataplane.amqp091.channel import BasicConsumer
 
     Work = Coroutine[object, object, None]
     """What a method's function returns that has to wait."""
@@ -43,6 +43,25 @@ __all__ = ("Channel",)
 
 LATER_MAX = 1_000
 """So many commands wait on a channel; the client is not read while there are more."""
+
+
+class ChannelConsumer(Protocol):
+    """A consumer, as its channel sees it.
+
+    Attributes:
+        tag: What the client calls it.
+        end: Its compiled half.
+    """
+
+    tag: str
+    end: BasicConsumer
+
+    @property
+    def address(self) -> str:
+        """Where it takes from."""
+
+    def leave(self) -> None:
+        """Take no more."""
 
 
 class Channel:
@@ -66,7 +85,7 @@ class Channel:
         self.publishing = Publishing(self)
         self.end = BasicChannel(connection.wire, number, self.publishing)
         self.end.is_direct = True
-        self.consumers: dict[str, Consumer | ReplyConsumer] = {}
+        self.consumers: dict[str, ChannelConsumer] = {}
         self.replies: ReplyConsumer | None = None
         self.queue = ""
         self.prefetch = 0
@@ -184,7 +203,7 @@ class Channel:
         self.end_consumers()
         self.end.close()
 
-    def cancel(self, consumer: Consumer | ReplyConsumer) -> None:
+    def cancel(self, consumer: ChannelConsumer) -> None:
         """Tell the client that a consumer has ended whose queue has gone (RabbitMQ)."""
         consumer.leave()
         if has_capability(self.connection.client_properties, "consumer_cancel_notify"):
@@ -197,7 +216,7 @@ class Channel:
 
         Args:
             right: Which.
-            address: `queue/NAME` or `exchange/NAME`.
+            address: `queue/NAME`, `stream/NAME` or `exchange/NAME`.
 
         Raises:
             ProtocolError: It is missing (403).
@@ -205,6 +224,7 @@ class Channel:
         if self.client.may(right, address):
             return
         kind, _, name = address.partition("/")
+        kind = "queue" if kind == "stream" else kind
         user = self.connection.identity or "guest"
         raise ProtocolError(
             ReplyCode.ACCESS_REFUSED,

@@ -17,7 +17,6 @@ from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Described
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
-from cogwork.container.amqp091.queues import address_of
 from cogwork.dataplane.encoding.codec import decode
 from cogwork.dataplane.message.basic import pack_basic
 from cogwork.dataplane.message.basic_conversion import amqp_from_basic, escaped
@@ -41,7 +40,7 @@ def guarded_address(channel: Channel, method: BasicPublish) -> bytes | None:
         return None
     key = escaped(method.routing_key)
     if not method.exchange:
-        named = [address_of(key)]
+        named = [channel.queues.streams.address(key)]
     else:
         exchange = channel.vhost.exchanges.address(method.exchange)
         named = [f"{exchange}/{key}", exchange]

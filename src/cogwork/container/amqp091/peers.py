@@ -196,7 +196,14 @@ class BasicPeers:
         found = self._queues.get(vhost)
         if found is None:
             found = self._queues[vhost] = BasicQueues(vhost)
+            vhost.exchanges.on_replaced = self._ask_anew
         return found
+
+    def _ask_anew(self) -> None:
+        """Ask anew what clients may publish: a queue's name stands for another address now."""
+        for connection in self._connections():
+            for channel in connection.channels:
+                channel.end.forget_allowed()
 
     def on_channel(self, connection: BasicConnection) -> None:
         """Count one more channel.

@@ -15,11 +15,22 @@ from cogwork.dataplane.message.basic_conversion import escaped, unescaped
 from cogwork.plugin.queue_options import BYTES_MAX, COUNT_MAX, PRIORITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.amqp091.types import Table
 
-__all__ = ("arguments_of", "check_equal", "options_of", "type_name")
+__all__ = (
+    "MILLISECONDS",
+    "QUEUE_TYPE",
+    "UNFIT_FOR_STREAMS",
+    "arguments_of",
+    "check_equal",
+    "invalid_argument",
+    "options_of",
+    "type_name",
+)
+
+QUEUE_TYPE: Final = "x-queue-type"
 
 OVERFLOW: Final = {
     "drop-head": "drop-oldest",
@@ -164,10 +175,13 @@ _READERS: Final[dict[str, Callable[[object], dict[str, Any]]]] = {
     "x-overflow": _overflow,
     "x-queue-mode": _queue_mode,
     "x-single-active-consumer": _single_active,
-    "x-queue-type": _queue_type,
+    QUEUE_TYPE: _queue_type,
     "x-delivery-limit": _delivery_limit,
 }
 """In the order in which RabbitMQ compares them."""
+
+UNFIT_FOR_STREAMS: Final = frozenset(_READERS) - {"x-max-length-bytes", QUEUE_TYPE}
+"""Arguments that RabbitMQ knows, and refuses for streams."""
 
 
 def options_of(arguments: Table, place: str) -> dict[str, Any]:
@@ -189,7 +203,7 @@ def options_of(arguments: Table, place: str) -> dict[str, Any]:
         try:
             options |= reader(value)
         except _BadValue as error:
-            raise _invalid(name, place, str(error)) from None
+            raise invalid_argument(name, place, str(error)) from None
         except _BadTypeError as error:
             text = f"invalid type '{error}' for arg '{name}' in {place}"
             raise ProtocolError(ReplyCode.PRECONDITION_FAILED, text) from None
@@ -225,19 +239,20 @@ def _dead_letter_address(arguments: Table, place: str) -> str | None:
     if exchange is None:
         if key is not None:
             reason = "routing_key_but_no_dlx_defined"
-            raise _invalid("x-dead-letter-routing-key", place, reason)
+            raise invalid_argument("x-dead-letter-routing-key", place, reason)
         return None
     if exchange == "":
         if not key:
             reason = "the default exchange needs an x-dead-letter-routing-key here"
-            raise _invalid("x-dead-letter-exchange", place, reason)
+            raise invalid_argument("x-dead-letter-exchange", place, reason)
         return f"queue/{escaped(key)}"
     # An address is UTF-8, these may be any octets; and the name may have a slash in it.
     quoted = escaped(exchange).replace("%", "%25").replace("/", "%2F")
     return f"exchange/{quoted}" if key is None else f"exchange/{quoted}/{escaped(key)}"
 
 
-def _invalid(name: str, place: str, reason: str) -> ProtocolError:
+def invalid_argument(name: str, place: str, reason: str) -> ProtocolError:
+    """Return the error of an argument with a value that it cannot have (406)."""
     return ProtocolError(
         ReplyCode.PRECONDITION_FAILED, f"invalid arg '{name}' for {place}: {reason}"
     )
@@ -277,13 +292,21 @@ def _dead_letter_arguments(address: str | None) -> Table:
     return {**found, "x-dead-letter-routing-key": unescaped(key)} if slash else found
 
 
-def check_equal(received: Table, current: Table, place: str) -> None:
+def check_equal(
+    received: Table, current: Table, place: str, names: Iterable[str] = tuple(_READERS)
+) -> None:
     """Check that a redeclaration has the arguments that a queue was made with.
+
+    Args:
+        received: Those of the redeclaration.
+        current: Those that it was made with.
+        place: Which queue, for errors.
+        names: Which of them are compared.
 
     Raises:
         ProtocolError: One differs (406).
     """
-    for name in _READERS:
+    for name in names:
         wanted, there = received.get(name), current.get(name)
         is_equal = wanted == there and isinstance(wanted, float) == isinstance(there, float)
         if not is_equal and not _is_default(name, wanted, there):
@@ -298,7 +321,7 @@ def check_equal(received: Table, current: Table, place: str) -> None:
 
 def _is_default(name: str, wanted: object, there: object) -> bool:
     """Return whether one side says what holds anyhow."""
-    defaults = {"x-queue-type": "classic", "x-overflow": "drop-head"}
+    defaults = {QUEUE_TYPE: "classic", "x-overflow": "drop-head"}
     return {wanted, there} <= {None, defaults.get(name)} if name in defaults else False
 
 

@@ -12,6 +12,14 @@ from cogwork.container.amqp091.queue_arguments import options_of
 from cogwork.container.amqp091.queues import Counts, Traits, address_of
 from cogwork.container.amqp091.reply_to import REPLY_TO, entry_of_reply
 from cogwork.container.amqp091.shared_queues import declare_shared
+from cogwork.container.amqp091.stream_arguments import is_stream
+from cogwork.container.amqp091.stream_methods import (
+    count_stream,
+    declare_stream,
+    delete_stream,
+    demand_no_stream,
+    refuse_purge,
+)
 from cogwork.container.vhost.private_names import new_name
 from cogwork.plugin.capabilities import replica_of
 from cogwork.router.exchanges.binding import Binding, Destination
@@ -55,10 +63,19 @@ def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) 
     if method.queue.startswith(REPLY_TO):
         _look_for_requester(channel, method)
     elif method.passive:
-        return _answer(channel, method, queue_named(channel, method.queue))
+        return _look(channel, method)
     else:
         return _declare(channel, method)
     return None
+
+
+def _look(channel: Channel, method: m.QueueDeclare) -> Work | None:
+    """Tell a client of a queue that is there."""
+    name = name_of(channel, method.queue)
+    stream = channel.queues.streams.find(name)
+    if stream is not None:
+        return count_stream(channel, method, name, stream)
+    return _answer(channel, method, queue_named(channel, name))
 
 
 def _answer(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> Work | None:
@@ -101,7 +118,12 @@ def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
 def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
     """Make a queue, unless it is there and the same."""
     name = method.queue or new_name(channel.vhost.container_id)
-    channel.demand("manage", address_of(name))
+    wants_stream = is_stream(method.arguments)
+    channel.demand("manage", f"stream/{name}" if wants_stream else address_of(name))
+    if wants_stream:
+        _demand_unreserved(method.queue)
+        return declare_stream(channel, method, name)
+    demand_no_stream(channel, method, name)
     traits = Traits(
         method.durable and not method.exclusive,  # it never outlives its connection
         method.auto_delete,
@@ -113,12 +135,20 @@ def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
     if queue is not None:
         return _answer(channel, method, queue)
     channel.queues.demand_free(name)
-    if method.queue.startswith(RESERVED):
-        raise ProtocolError(
-            ReplyCode.ACCESS_REFUSED, f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
-        )
+    _demand_unreserved(method.queue)
     _demand_dead_letters(channel, name, method)
     return _make(channel, method, name, traits)
+
+
+def _demand_unreserved(name: str) -> None:
+    """Check that a new queue has no name that is not for clients to give.
+
+    Raises:
+        ProtocolError: It has (403).
+    """
+    if name.startswith(RESERVED):
+        text = f"queue name '{name}' contains reserved prefix '{RESERVED}*'"
+        raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
 
 
 def _equal(channel: Channel, name: str, traits: Traits) -> DeclaredQueue | None:
@@ -163,10 +193,12 @@ def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> Wor
     name = _bindable(channel, method)
     with exchange_errors():
         channel.vhost.exchanges.demand_named(method.exchange)
-    queue = channel.queues.demand(name, channel.connection)
+    is_private = False
+    if channel.queues.streams.find(name) is None:
+        is_private = channel.queues.demand(name, channel.connection).is_private
     binding = _binding_of(channel, method, name)
     ok = None if method.nowait else m.QueueBindOk()
-    return bind_to(channel, method.exchange, binding, ok, is_private=queue.is_private)
+    return bind_to(channel, method.exchange, binding, ok, is_private=is_private)
 
 
 def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) -> Work | None:
@@ -188,7 +220,7 @@ def _binding_of(channel: Channel, method: m.QueueBind | m.QueueUnbind, name: str
 def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
     """Return the queue of a binding, which the client may make."""
     name = name_of(channel, method.queue)
-    channel.demand("send", address_of(name))
+    channel.demand("send", channel.queues.streams.address(name))
     channel.demand("receive", channel.vhost.exchanges.address(method.exchange))
     return name
 
@@ -201,7 +233,9 @@ def _key_of(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
 def purge(channel: Channel, method: m.QueuePurge, _content: Content | None) -> Work | None:
     """Drop what waits in a queue."""
     name = name_of(channel, method.queue)
-    channel.demand("receive", address_of(name))
+    channel.demand("receive", channel.queues.streams.address(name))
+    if channel.queues.streams.find(name) is not None:
+        refuse_purge(channel, name)
     queue = channel.queues.demand(name, channel.connection)
     if queue.is_elsewhere:
         return _purge_elsewhere(channel, method, queue)
@@ -221,7 +255,10 @@ def _tell_purged(channel: Channel, method: m.QueuePurge, count: int) -> None:
 def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) -> Work | None:
     """Give a queue up; one that is not there is fine (RabbitMQ)."""
     name = name_of(channel, method.queue)
-    channel.demand("manage", address_of(name))
+    channel.demand("manage", channel.queues.streams.address(name))
+    stream = channel.queues.streams.find(name)
+    if stream is not None:
+        return delete_stream(channel, method, name, stream)
     queue = None
     if channel.queues.find(name) is not None:
         queue = channel.queues.demand(name, channel.connection)
@@ -253,6 +290,11 @@ async def _delete_shared(
     """Give a queue up at all containers; one that is not here may be new."""
     if channel.queues.find(name) is None:
         await topology.catch_up()
+    stream = channel.queues.streams.find(name)
+    if stream is not None:
+        channel.demand("manage", channel.queues.streams.address(name))
+        await delete_stream(channel, method, name, stream)
+        return
     count = 0
     if channel.queues.find(name) is not None:
         queue = channel.queues.demand(name, channel.connection)

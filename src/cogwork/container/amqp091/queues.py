@@ -24,6 +24,7 @@ from cogwork.container.amqp091.queue_arguments import (
     check_equal,
     options_of,
 )
+from cogwork.container.amqp091.streams import BasicStreams
 from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, RESERVE, OwnerAway
 from cogwork.container.vhost.private_names import is_generated
 from cogwork.plugin.capabilities import Removable, Storing, replica_of
@@ -314,12 +315,14 @@ class BasicQueues:
     """Those of one virtual host.
 
     Attributes:
+        streams: Queues that are streams.
         ready_elsewhere: Queues that other containers have and that take a message now.
         unanswered_until_s: Until when the cluster is not asked what else there is: nobody answers.
     """
 
     def __init__(self, vhost: VirtualHost) -> None:
         """Know of none yet."""
+        self.streams = BasicStreams(vhost)
         self.ready_elsewhere: set[str] = set()
         self.unanswered_until_s = 0.0
         vhost.exchanges.private.takes_now = self.takes_now

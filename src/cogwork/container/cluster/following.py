@@ -92,6 +92,7 @@ class Following:
         if isinstance(node, Removable) and not is_alone:
             node.end_links()
             vhost.remove_node(address)
+            vhost.exchanges.drop_stream(address)
         name = stream_name(declaration.kind, declaration.vhost, declaration.name)
         if declaration.options.get("engine") == ORB and not is_alone:
             self._forget_orb(name)

@@ -29,6 +29,7 @@ from cogwork.cluster.topology import (
     SharedQueue,
 )
 from cogwork.container.cluster.cluster import STREAM
+from cogwork.container.cluster.raft import KIND as STREAM_KIND
 from cogwork.container.vhost.shared import (
     INTERNAL_ERROR,
     VhostTopology,
@@ -206,6 +207,10 @@ class SharedTopology:
         """
         return (await self.change(Delete(QUEUE, vhost, address))).has_changed
 
+    async def reach_members(self) -> None:
+        """Wait until all linked members have applied what is declared now, but not for long."""
+        await self._visibility.reach(self._cluster.next)
+
     def owner(self, home: str) -> Owner | None:
         """Return the present incarnation of a container; None where it is not known."""
         if home in {"", self._own.container}:
@@ -256,9 +261,16 @@ class SharedTopology:
                 self._queues_of(vhost).follow(entry)
             case SharedBinding() if vhost.exchanges.get(entry.source) is not None:
                 binding = binding_of(entry)
-                if entry.kind == QUEUE and self.state.queue(entry.vhost, entry.destination) is None:
+                if entry.kind == QUEUE and not self._is_declared(entry):
                     vhost.entry_of(f"queue/{entry.destination}")  # its part here of a sharded one
                 vhost.exchanges.follow_binding(entry.source, binding)
+
+    def _is_declared(self, binding: SharedBinding) -> bool:
+        """Return whether the cluster has the queue of a binding, or a stream of its name."""
+        vhost, name = binding.vhost, binding.destination
+        declarations = self._cluster.declarations
+        is_queue = declarations.topology.queue(vhost, name) is not None
+        return is_queue or declarations.find(STREAM_KIND, vhost, name) is not None
 
     @property
     def _keeps_exchanges(self) -> bool:

@@ -19,6 +19,8 @@ __all__ = ("Sharing",)
 
 log = logging.getLogger("cogwork")
 
+CURRENT_TIMEOUT_S = 4.0
+
 
 class Sharing:
     """Has every container know of a stream."""
@@ -54,6 +56,19 @@ class Sharing:
             # To declare the same once more changes nothing.
             raise Unavailable(f"the cluster does not answer: {error.reason}") from error
         return is_new
+
+    async def demand_current(self) -> None:
+        """Wait a while until it is known what the cluster has declared.
+
+        Raises:
+            Unavailable: That takes too long.
+        """
+        try:
+            async with asyncio.timeout(CURRENT_TIMEOUT_S):
+                await self._cluster.when_current()
+        except TimeoutError:
+            text = "this container does not know yet what the cluster has declared"
+            raise Unavailable(text) from None
 
     async def demand_majority(self) -> None:
         """Wait a while until a majority of the cluster answers.

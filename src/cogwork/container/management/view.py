@@ -8,6 +8,7 @@ connections of all of them.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
@@ -42,6 +43,7 @@ from cogwork.plugin.management import (
     ManagementError,
 )
 from cogwork.plugin.node import Refused
+from cogwork.router.exchanges.errors import ExchangeError
 from cogwork.router.own_addresses import missing
 
 if TYPE_CHECKING:
@@ -443,12 +445,21 @@ class View:
     async def _delete_stream(self, name: str) -> bool:
         """Delete one that is here, or that the cluster has and this container cannot have."""
         if await self._streams.delete(name):
+            await self._unbind(name)
             return True
         kind, _, rest = name.partition("/")
         cluster, vhost = self._container.replication.cluster, self._vhost.name
         if kind != STREAM or cluster.declarations.find(STREAM, vhost, rest) is None:
             return False
         return await cluster.delete(STREAM, vhost, rest)
+
+    async def _unbind(self, address: str) -> None:
+        """Remove the bindings of a stream that has gone, which led to no queue of its name."""
+        kind, _, name = address.partition("/")
+        topology = self._vhost.topology
+        if kind == STREAM and topology is not None and not self._vhost.exchanges.leads_to(name):
+            with suppress(ExchangeError):  # then they lead nowhere
+                await topology.unbind_all(name)
 
     def abandon_stream(self, address: str) -> None:
         """Let a stream go that was just made and cannot be opened; it may be another's, too."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.types import Symbol
 from cogwork.container.amqp091.consumer import Consumer
+from cogwork.container.amqp091.stream_consumer import StreamConsumer
 from cogwork.container.management.gathered import Gathered
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.link import Link
@@ -87,7 +88,7 @@ class EffectRunner:
 
 def _detach(effect: Detach) -> None:
     link = effect.link.owner
-    if isinstance(link, Consumer) and link.is_attached:
+    if isinstance(link, Consumer | StreamConsumer) and link.is_attached:
         link.detach()
     elif isinstance(link, Link) and link.is_attached:
         info = {Symbol(key): value for key, value in (effect.info or {}).items()}

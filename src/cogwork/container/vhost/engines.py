@@ -140,6 +140,26 @@ class VhostEngines:
                 sharing.withdraw(name)
             raise
 
+    @property
+    def default_kind(self) -> str:
+        """The engine whose streams outlive this container, where there is a place for them."""
+        return ORB if self._hosts.sharing is None else RAFT
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what is declared here is declared for all containers of a cluster."""
+        return self._hosts.sharing is not None
+
+    async def demand_majority(self) -> None:
+        """Wait a while until it is known what the cluster has declared, and a majority answers.
+
+        Raises:
+            Unavailable: That takes too long.
+        """
+        if self._hosts.sharing is not None:
+            await self._hosts.sharing.demand_current()
+            await self._hosts.sharing.demand_majority()
+
     def is_clustered(self, kind: str) -> bool:
         """Return whether an engine declares its streams for all containers of a cluster itself."""
         return kind in CLUSTERED

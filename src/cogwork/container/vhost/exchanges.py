@@ -23,6 +23,7 @@ from cogwork.container.vhost.declared_exchange import DeclaredExchange
 from cogwork.container.vhost.private_bindings import PrivateBindings
 from cogwork.container.vhost.remote_bindings import RemoteBindings
 from cogwork.dataplane.addresses.exchange import Changes
+from cogwork.plugin.capabilities import Storing, Streaming
 from cogwork.plugin.exchange_types import PluginError, exchange_type
 from cogwork.plugin.node import Refused
 from cogwork.router.exchanges.binding import (
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
     from cogwork.container.connections.node_shares import Makers, NodeShares
     from cogwork.container.vhost.kept_exchanges import KeptExchanges
     from cogwork.dataplane.addresses.entry import AddressEntry
-    from cogwork.plugin.capabilities import Exchanging, Storing
+    from cogwork.plugin.capabilities import Exchanging
     from cogwork.plugin.exchange_types import ExchangeType, ExchangeTypeFactory
+    from cogwork.plugin.node import Node
     from cogwork.router.exchanges.binding import Routed
     from cogwork.router.exchanges.graph import Route
 
@@ -60,6 +62,12 @@ COMMAND_INVALID, INTERNAL_ERROR = 503, 541
 
 QUEUE_PREFIX: Final = "queue/"
 """What the address of a queue begins with; a binding names what follows."""
+
+STREAM_PREFIX: Final = "stream/"
+"""The same of a stream, which is a queue to exchanges where no queue has its name."""
+
+IN_MEMORY: Final = "orb"
+"""The engine whose streams do not outlive their container."""
 
 ALTERNATE: Final = "alternate-exchange"
 
@@ -76,6 +84,7 @@ class Exchanges:
         is_to_be_shared: Whether there may be something that the cluster has not.
         private: Its private queues, which other containers are told of.
         remote: What other containers have told of theirs.
+        on_replaced: Called when a queue's name begins to stand for a stream, or does no longer.
         alternate_by_policy: Returns the alternate exchange that a policy names; None for none.
     """
 
@@ -85,7 +94,7 @@ class Exchanges:
         node: Exchanging,
         *,
         shares: NodeShares,
-        queue_at: Callable[[str], Storing | None],
+        node_at: Callable[[str], Node | None],
         take_out: Callable[[Callable[[str], bool]], list[AddressEntry]],
         kept: KeptExchanges | None = None,
     ) -> None:
@@ -95,13 +104,13 @@ class Exchanges:
             vhost: The virtual host's name.
             node: Sends messages on.
             shares: How many there may be, and of whom.
-            queue_at: Returns the node of a queue by its address.
+            node_at: Returns the node of a queue or stream by its address.
             take_out: Forgets addresses in use; returns their entries, which are not closed yet.
             kept: Keeps what is durable; None keeps nothing.
         """
         self._vhost = vhost
         self._shares = shares
-        self._queue_at = queue_at
+        self._node_at = node_at
         self._take_out = take_out
         self._kept = kept
         self._declared: dict[str, DeclaredExchange] = {}
@@ -110,6 +119,7 @@ class Exchanges:
         self._shared: set[str] = set()
         self._shared_bindings: set[tuple[str, Binding]] = set()
         self.on_unused: Callable[[str, bool], object] = _leave
+        self.on_replaced: Callable[[], object] = _tell_nobody
         self.alternate_by_policy: Callable[[str], str | None] = _none_named
         self.is_to_be_shared = True
         self._is_closed = False
@@ -512,7 +522,27 @@ class Exchanges:
         """
         if self._is_closed or not address.startswith(QUEUE_PREFIX):
             return
-        destination = Destination(QUEUE, address.removeprefix(QUEUE_PREFIX))
+        self._drop(Destination(QUEUE, address.removeprefix(QUEUE_PREFIX)))
+
+    def drop_stream(self, address: str) -> None:
+        """Give up the bindings of a stream that was deleted, unless they are a queue's.
+
+        Args:
+            address: That of the node that has gone; it may be no stream's.
+        """
+        name = address.removeprefix(STREAM_PREFIX)
+        is_stream = address.startswith(STREAM_PREFIX) and not self._is_closed
+        if is_stream and self._find_local(name) is None:
+            self._drop(Destination(QUEUE, name))
+
+    def note_replaced(self, address: str) -> None:
+        """Take note that a stream has come or gone, or a queue in the place of one."""
+        kind, _, name = address.partition("/")
+        if kind == "stream" or self._stream_at(f"{STREAM_PREFIX}{name}") is not None:
+            self._node.changed()
+            self.on_replaced()
+
+    def _drop(self, destination: Destination) -> None:
         bound = self._graph.bindings_to(destination)
         lost = [each for each in bound if each not in self._shared_bindings]
         for each in lost:
@@ -660,7 +690,10 @@ class Exchanges:
         if destination.kind == EXCHANGE:
             return self._declared[destination.name].durable
         queue = self._queue_at(_queue_address(destination.name))
-        return queue is not None and queue.is_on_disk
+        if queue is not None:
+            return queue.is_on_disk
+        stream = self._stream_at(f"{STREAM_PREFIX}{destination.name}")
+        return stream is not None and stream.options.engine != IN_MEMORY
 
     def close(self) -> None:
         """Keep what is kept as it is: the container ends, and what goes now goes with it."""
@@ -737,10 +770,21 @@ class Exchanges:
             return None
         return self._find_forward(Forward(holder, ForwardRoute(queues=(name,))), self._no_keys)
 
+    def _queue_at(self, address: str) -> Storing | None:
+        node = self._node_at(address)
+        return node if isinstance(node, Storing) else None
+
+    def _stream_at(self, address: str) -> Streaming | None:
+        node = self._node_at(address)
+        return node if isinstance(node, Streaming) else None
+
     def _find_local(self, name: str) -> AddressEntry | None:
         """Return where the messages of a queue come in; None if it is not here."""
         address = _queue_address(name)
-        node = self._queue_at(address)
+        node: Storing | Streaming | None = self._queue_at(address)
+        if node is None:
+            address = f"{STREAM_PREFIX}{name}"
+            node = self._stream_at(address)
         return None if node is None else node.entry(address)
 
     # -- what is refused
@@ -815,6 +859,10 @@ class Exchanges:
 
 def _leave(_name: str, _is_own: bool) -> None:
     """Follow no cluster."""
+
+
+def _tell_nobody() -> None:
+    """There are no clients of AMQP 0-9-1 yet."""
 
 
 def _none_named(_name: str) -> str | None:

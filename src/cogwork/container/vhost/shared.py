@@ -74,6 +74,9 @@ class ClusterTopology(Protocol):
     async def delete_records(self, vhost: str, address: str) -> bool:
         """Delete a replicated queue."""
 
+    async def reach_members(self) -> None:
+        """Wait until all linked members have applied what is declared now, but not for long."""
+
     def owner(self, home: str) -> Owner | None:
         """Return the present incarnation of a container; None where it is not known."""
 
@@ -235,7 +238,20 @@ class VhostTopology:
         outcome = await self._change(Unbind(*ends, there.key, _octets(there.arguments)))
         return outcome.has_changed
 
+    async def unbind_all(self, name: str) -> None:
+        """Remove the bindings to a stream that is about to be deleted.
+
+        Raises:
+            ExchangeError: The cluster does not answer.
+        """
+        for source, binding in self._exchanges.bindings_to(Destination(QUEUE, name)):
+            await self.unbind(source, binding)
+
     # -- queues
+
+    async def reach_members(self) -> None:
+        """Wait until all linked members have applied what is declared now, but not for long."""
+        await self._cluster.reach_members()
 
     def queue(self, name: str) -> SharedQueue | None:
         """Return what the cluster has of a queue; None where it has none of that name."""

@@ -197,10 +197,14 @@ class StreamDeclarations:
             self._vhost.declare(node.address, rule)
             nodes.count_for(node.address, makers)
 
-    async def delete(self, address: str) -> bool:
+    async def delete(self, address: str, *, ends_links: bool = False) -> bool:
         """Give up a stream with all its records; return whether it was there.
 
         One that the whole cluster has goes here when it goes everywhere.
+
+        Args:
+            address: Its address.
+            ends_links: Whether links to it are ended; else it stays while there are any.
 
         Raises:
             ManagementError: The stream is in use.
@@ -211,6 +215,25 @@ class StreamDeclarations:
             return False
         if name == SCHEMAS and self._vhost.schemas is not None and self._vhost.schemas.holds_any:
             raise ManagementError(CONFLICT, f"{name!r} has the schemas that messages are held to")
+        if not ends_links:
+            self._demand_unused(name, node)
+        options, engines = node.options, self._vhost.engines
+        # Others may have what this container cannot open.
+        is_kept = engines is not None and (node.is_everywhere or node.state != "failed")
+        if not is_kept or not node.is_everywhere:
+            node.end_links()
+            self._vhost.remove_node(name)
+            self._vhost.exchanges.drop_stream(name)
+        if engines is not None and is_kept:
+            await engines.delete(options.engine, node.name, is_shared=options.is_shared)
+        return True
+
+    def _demand_unused(self, name: str, node: Streaming) -> None:
+        """Refuse to delete a stream that links are attached to.
+
+        Raises:
+            ManagementError: There are some.
+        """
         entry = self._vhost.space.entries.get(name.encode())
         senders = len(entry.sources) if entry is not None else 0
         receivers = cast("int", node.status()["consumers"])
@@ -218,14 +241,6 @@ class StreamDeclarations:
             raise ManagementError(
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
-        options, engines = node.options, self._vhost.engines
-        # Others may have what this container cannot open.
-        is_kept = engines is not None and (node.is_everywhere or node.state != "failed")
-        if not is_kept or not node.is_everywhere:
-            self._vhost.remove_node(name)
-        if engines is not None and is_kept:
-            await engines.delete(options.engine, node.name, is_shared=options.is_shared)
-        return True
 
 
 def demand_topics(options: Mapping[str, object]) -> None:

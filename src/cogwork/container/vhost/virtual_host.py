@@ -184,7 +184,7 @@ class VirtualHost:
             name,
             self._exchange_node(),
             shares=shares,
-            queue_at=self._queue_at,
+            node_at=self.nodes.get,
             take_out=self._take_out,
             kept=kept,
         )
@@ -215,10 +215,6 @@ class VirtualHost:
             node = self.nodes.make(EXCHANGE_RULE, "exchange")
         assert isinstance(node, Exchanging)
         return node
-
-    def _queue_at(self, address: str) -> Storing | None:
-        node = self.nodes.get(address)
-        return node if isinstance(node, Storing) else None
 
     def _start_topics(self) -> None:
         """Make the plain topic node now, so that anonymous senders reach it without a look-up."""
@@ -318,6 +314,8 @@ class VirtualHost:
         entry = self._make_entry(name, rule, makers)
         self._bound_lives(entry, rule)
         self.space.entries[name.encode()] = entry
+        if rule.kind in LIMITED_KINDS:
+            self.exchanges.note_replaced(name)
         near = self.near.entries.get(name.encode())
         if near is not None and near is not entry:
             entry.show_near(near)
@@ -634,6 +632,7 @@ class VirtualHost:
             self.reach.entry_dropped(key)
         self.nodes.remove(key)
         self.exchanges.drop_queue(key)
+        self.exchanges.note_replaced(key)
         if self.kept_queues is not None:
             self.kept_queues.remove(key.removeprefix("queue/"))
         if self.reach is not None:

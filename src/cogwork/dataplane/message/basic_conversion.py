@@ -14,6 +14,7 @@ reader of the other protocol takes a message:
 | type, app-id, cluster-id | annotations x-basic-type, x-basic-app-id, x-basic-cluster-id |
 | exchange | annotation x-exchange |
 | routing key | annotation x-routing-key, and properties.subject |
+| header x-stream-offset, of what comes from a stream | annotation x-opt-offset |
 | body | data; the sections themselves where type is `amqp-1.0` |
 
 Towards AMQP 0-9-1 a text amqp-value becomes UTF-8, any other body its AMQP 1.0 encoding with the
@@ -66,6 +67,8 @@ AMQP_TYPE: Final = "amqp-1.0"
 EXCHANGE: Final = "x-exchange"
 ROUTING_KEY: Final = "x-routing-key"
 HEADERS: Final = "x-basic-headers"
+OFFSET: Final = "x-opt-offset"
+STREAM_OFFSET: Final = "x-stream-offset"
 _MARKS: Final = {
     "type": "x-basic-type",
     "app_id": "x-basic-app-id",
@@ -347,6 +350,8 @@ def _headers_of(message: Message) -> dict[str, object]:
         name = _short(key)
         if name is not None:
             found[name] = _basic_value(value)
+    if OFFSET in found:  # whatever its publisher had there, perhaps from another stream
+        found[STREAM_OFFSET] = found.pop(OFFSET)
     return found
 
 

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.stream.feed cimport Feed
 from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
 from cogwork.dataplane.transport.session_end cimport Session
 from cogwork.dataplane.transport.shipment cimport Shipment
@@ -48,4 +49,4 @@ cdef class Block:
     cdef int encode_chunk(self, uint64_t offset, tuple chunk) except -1
     cdef int put(self, octets record, uint32_t size, const Stamp* stamp) except -1
     cdef int reserve(self, int64_t size) except -1
-    cdef uint32_t send_picky(self, OutgoingLink link, Shipment* s, uint32_t index) except? 0xffffffff
+    cdef uint32_t send_picky(self, ConsumerEnd link, Shipment* s, uint32_t index) except? 0xffffffff

@@ -97,7 +97,7 @@ class Block:
         self.size_bytes += PyBytes_GET_SIZE(payload)
 
     def send(
-        self, link: OutgoingLink, feed: Feed, offset: int, is_alone: cython.bint = False
+        self, link: ConsumerEnd, feed: Feed, offset: int, is_alone: cython.bint = False
     ) -> int:
         """Send records from one on, as many as a link takes.
 
@@ -124,7 +124,12 @@ class Block:
         index = cython.cast(uint32_t, cython.cast(uint64_t, offset) - self.offset)
         self.is_closed = True
         if not self.is_encoded:
-            if is_alone and link.presettles and not is_picky(link):
+            if (
+                is_alone
+                and link.presettles
+                and not is_picky(link)
+                and isinstance(link, OutgoingLink)
+            ):
                 index = self.send_straight(link, index)
                 if self.offset + index == self.next_offset or not link.is_ready():
                     return self.offset + index

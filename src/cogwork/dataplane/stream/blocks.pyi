@@ -1,5 +1,5 @@
 from cogwork.dataplane.stream.feed import Feed
-from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.consumer_end import ConsumerEnd
 
 SOURCE_HASH: str
 
@@ -18,4 +18,4 @@ class Block:
     def add(
         self, time_ms: int, producer: bytes, sequence: int, count: int, payload: bytes
     ) -> None: ...
-    def send(self, link: OutgoingLink, feed: Feed, offset: int, is_alone: bool = False) -> int: ...
+    def send(self, link: ConsumerEnd, feed: Feed, offset: int, is_alone: bool = False) -> int: ...

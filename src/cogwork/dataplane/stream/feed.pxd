@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from cogwork.dataplane.core cimport Core
-from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.transport.consumer_end cimport ConsumerEnd
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 

@@ -65,7 +65,7 @@ class Feed(Terminus):
             self.returned += count
         return 0
 
-    def takes(self, link: OutgoingLink) -> bool:
+    def takes(self, link: ConsumerEnd) -> bool:
         """Return whether a link takes a delivery now; else it is woken when it does."""
         return link.is_ready()
 

@@ -2,7 +2,7 @@ from typing import Protocol
 
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.terminus import Terminus
-from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.consumer_end import ConsumerEnd
 
 SOURCE_HASH: str
 
@@ -13,7 +13,7 @@ class FeedHandler(Protocol):
 
 class Feed(Terminus):
     handler: FeedHandler
-    woken: list[OutgoingLink]
+    woken: list[ConsumerEnd]
     @property
     def core(self) -> Core: ...
     @property
@@ -23,6 +23,6 @@ class Feed(Terminus):
     @property
     def returned(self) -> int: ...
     def __init__(self, core: Core, handler: FeedHandler) -> None: ...
-    def takes(self, link: OutgoingLink) -> bool: ...
+    def takes(self, link: ConsumerEnd) -> bool: ...
     def wake(self) -> None: ...
     def close(self) -> None: ...

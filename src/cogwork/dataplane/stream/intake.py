@@ -12,6 +12,7 @@ and so its senders' credit.
 
 import cython
 from cython.cimports.cogwork.dataplane.addresses.fanouts import Fanouts
+from cython.cimports.cogwork.dataplane.amqp091.wire import DirectChannel
 from cython.cimports.cogwork.dataplane.encoding.octets import (
     bytes_from,
     load_u64,
@@ -35,7 +36,9 @@ from cython.cimports.cogwork.dataplane.stream.records import (
 )
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     LOST,
+    MODIFIED,
     REJECTED,
+    RELEASED,
     Verdict,
     fill_verdict,
 )
@@ -212,6 +215,9 @@ class RecordBatch:
             # A topic's subscriber that refuses its copy has been served; a stream that did not
             # keep it has not, and the publisher hears of that.
             source = self.intake.core.branches
+        elif code == RELEASED and isinstance(source, DirectChannel):
+            # There it would say that nothing wants the message, which is as good as taken.
+            code, state = MODIFIED, None
         fill_verdict(cython.address(verdict), code, state)
         if source is not None:
             for index in range(self.ranges_count):

@@ -26,3 +26,6 @@ class ConsumerEnd(LinkEnd):
     def spare_credit(self):
         """Return how much it could take now."""
         return self.credit
+
+    def exhaust(self) -> None:
+        """Learn that there is nothing more to send at once, from a feeder that knows it."""

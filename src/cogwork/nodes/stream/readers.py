@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.extensions import CAUGHT_UP, RECORDS_LOST, STREAM_TRUNCATED
 from cogwork.dataplane.stream.feed import Feed
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import wish_of
 from cogwork.plugin.effects import Detach
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.transport.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.consumer_end import ConsumerEnd
     from cogwork.nodes.stream.tail import Tail
     from cogwork.plugin.engine.contract import Engine
     from cogwork.plugin.node import Emit, Subscription
@@ -91,7 +92,7 @@ class Readers:
         self._run = run
         self._emit = emit
         self._flush = flush
-        self._readers: dict[OutgoingLink, Reader] = {}
+        self._readers: dict[ConsumerEnd, Reader] = {}
         self._has_more = False
 
     def __len__(self) -> int:
@@ -118,7 +119,8 @@ class Readers:
         self._readers[link] = reader
         reader.put_off()
         link.feeder = self.feed
-        link.drains_late = True
+        if isinstance(link, OutgoingLink):  # AMQP 0-9-1 knows no drain
+            link.drains_late = True
         if self.engine is not None:
             reader.start()
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.transport.consumer_end import ConsumerEnd
     from cogwork.pipeline.arrow.serving.asker import Asker
     from cogwork.pipeline.arrow.serving.turns import Turns
 
@@ -64,7 +65,7 @@ class Links:
         self._asker = asker
         self._turns = turns
         self._feed = Feed(core, self)
-        self._served: dict[OutgoingLink, _Serving] = {}
+        self._served: dict[ConsumerEnd, _Serving] = {}
 
     # -- what peers ask
 
