@@ -458,12 +458,14 @@ class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         primaries: Their ids, in order of leader priority, the same in every container; at most
             five, and an odd number is wise. Each needs a `data_dir`. None is this container alone.
         voters: What `primaries` was called before.
+        hold_clients: Whether clients wait while there is no root, whatever they want.
     """
 
     name: ClusterName | None = None
     role: Literal["primary", "secondary"] | None = None
     primaries: Voters | None = None
     voters: Voters | None = None
+    hold_clients: bool = False
 
     def __post_init__(self) -> None:
         if self.primaries is None and self.voters is not None:

@@ -24,6 +24,7 @@ from cogwork.container.amqp091.peers import BasicPeers
 from cogwork.container.backup.source import BackupSource
 from cogwork.container.cluster.cluster_settings import ClusterSettings
 from cogwork.container.cluster.departure import Departure
+from cogwork.container.cluster.held_clients import HeldClients
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.connections.balance import Balance
@@ -188,6 +189,7 @@ class Container:
         self.cluster_settings = ClusterSettings(
             self.replication, lambda: self.configuration, self._take_declared
         )
+        self._held_clients = self._make_held_clients()
         self._access.are_all_known = lambda: self.cluster_settings.are_known
         try:
             self._complete(worker)
@@ -233,6 +235,11 @@ class Container:
             cluster_name=configuration.cluster.name or "",
         )
 
+    def _make_held_clients(self) -> HeldClients:
+        held = HeldClients(self.replication.cluster.find_root, self._block)
+        self.attachments.hold = self.basic_peers.hold = held.hold
+        return held
+
     def _make_basic_peers(self, reply_prefix: str) -> BasicPeers:
         return BasicPeers(
             self.core,
@@ -244,10 +251,15 @@ class Container:
             reply_prefix=reply_prefix,
         )
 
-    def _block(self, are_blocked: bool) -> None:
-        """Have clients send nothing for a while, or again."""
-        self.attachments.block(are_blocked)
-        self.basic_peers.block(are_blocked)
+    def _block(self, _is_new: bool) -> None:
+        """Have clients send nothing while there is a reason, or again."""
+        why = ""
+        if self.watermark.is_passed:
+            why = "low on memory"
+        elif self._held_clients.are_held:
+            why = "the cluster has no root"
+        self.attachments.block(bool(why))
+        self.basic_peers.block(bool(why), why)
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
@@ -304,6 +316,8 @@ class Container:
         self._take_declared_vhosts(merged)
         self._take_policies(merged)
         self.replication.start()
+        if self.configuration.cluster.hold_clients:
+            self._held_clients.start()
         self._exchange_file.open(FileSync(self.core, self.journals.barriers))
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
@@ -534,6 +548,7 @@ class Container:
         self._check_threads.close()
         await self.engines.close()
         self.backups.close()
+        await self._held_clients.close()
         await self.replication.close()
         self._effects.close()
         self._exchange_file.close()

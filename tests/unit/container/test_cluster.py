@@ -16,6 +16,7 @@ from cogwork.engines.orb import OrbHost
 from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.engine.contract import Snapshot
 from cogwork.plugin.engine.errors import Unavailable, Unknown
+from cogwork.replication.calls import MembersAre
 
 if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration
@@ -373,3 +374,30 @@ async def raise_and_keep() -> None:
 
 def test_a_snapshot_stands_for_what_was_before_the_level_rose() -> None:
     asyncio.run(asyncio.wait_for(raise_and_keep(), 10))
+
+
+async def find_roots() -> None:
+    service = Asked(await OrbHost().open("$cluster", {}))
+    cluster = cluster_of(service, "abc")
+    assert await cluster.find_root() == ""
+    service.leaders = {"b": None, "c": "c"}
+    assert await cluster.find_root() == "c", "one of them knows it"
+
+
+class Asked(Service):
+    """Has no replica, and knows what others say of who leads."""
+
+    leaders: dict[str, str | None] = {}  # noqa: RUF012  # replaced, never changed
+
+    @staticmethod
+    def term_of(_name: str) -> int:
+        return 0
+
+    async def ask(self, container: str, *_what: object) -> None:
+        if container not in self.leaders:
+            raise Unavailable(f"container {container} does not answer")
+        return MembersAre(1, ["a", "b", "c"], [], self.leaders[container])  # type: ignore[return-value]  # the other one answers nothing
+
+
+def test_a_container_without_a_replica_asks_for_the_root() -> None:
+    asyncio.run(find_roots())

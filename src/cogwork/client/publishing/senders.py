@@ -74,7 +74,8 @@ class Senders:
         Raises:
             LinkRefused: The container does not let this client send there.
         """
-        key = RELAY if self._client.has_relay else address
+        # What is for the container itself has a link of its own: it goes on while clients wait.
+        key = RELAY if self._client.has_relay and not address.startswith("$") else address
         publisher = self._open.pop(key, None)
         if publisher is None or publisher.failure is not None:
             self._awaited[key] += 1

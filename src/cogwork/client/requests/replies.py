@@ -102,7 +102,8 @@ class Replies(ReplySource):
         """Wait until there is an address for replies, and a link to send on at the same time."""
         while True:
             await self.addressed()
-            publisher = senders.relay() or await senders.sender_for(address)
+            relay = None if address.startswith("$") else senders.relay()
+            publisher = relay or await senders.sender_for(address)
             if self.reply_to:
                 return publisher
 

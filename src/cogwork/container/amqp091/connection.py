@@ -495,6 +495,10 @@ class BasicConnection:
     def _on_open(self, method: m.ConnectionOpen) -> None:
         self.host.on_open(self, method.virtual_host)
         self.has_opened = True
+        if not self.host.hold(self, self._answer_open):
+            self._answer_open()
+
+    def _answer_open(self) -> None:
         self.send(0, m.ConnectionOpenOk())
         if self.is_blocked:
             self._tell_blocked()
@@ -542,7 +546,7 @@ class BasicConnection:
     def _tell_blocked(self) -> None:
         if not has_capability(self.client_properties, "connection.blocked"):
             return
-        told = m.ConnectionBlocked(reason="low on memory") if self.is_blocked else None
+        told = m.ConnectionBlocked(reason=self.host.why_blocked) if self.is_blocked else None
         self.send(0, told or m.ConnectionUnblocked())
 
 

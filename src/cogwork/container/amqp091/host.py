@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.sasl import SaslInit, SaslResponse
     from cogwork.amqp.types import Symbol
@@ -22,6 +24,7 @@ class BasicHost(Protocol):
 
     options: Amqp091Options
     reply_prefix: str
+    why_blocked: str
 
     @property
     def container_id(self) -> str:
@@ -49,6 +52,9 @@ class BasicHost(Protocol):
         Raises:
             ProtocolError: It may not go there.
         """
+
+    def hold(self, connection: BasicConnection, go_on: Callable[[], None]) -> bool:
+        """Have a newcomer wait that has connected, if clients wait now; tell whether it does."""
 
     def queues_of(self, vhost: VirtualHost) -> BasicQueues:
         """Return the queues of a virtual host."""

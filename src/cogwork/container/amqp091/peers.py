@@ -21,7 +21,7 @@ from cogwork.container.connections.clients import who_is
 from cogwork.sasl.sides import LoginBusyError, TokenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.sasl import SaslInit, SaslResponse
@@ -51,6 +51,8 @@ class BasicPeers:
     Attributes:
         options: What clients are told, and whether any are taken.
         reply_prefix: What the addresses begin with that take replies.
+        hold: Has a newcomer wait that has connected, if clients wait now; tells whether it does.
+        why_blocked: Why clients may publish nothing, as they are told.
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class BasicPeers:
         self._access = access
         self._peers = peers
         self._vhosts = vhosts
+        self.why_blocked = ""
         self._is_blocked = False
+        self.hold: Callable[[BasicConnection, Callable[[], None]], bool] = _hold_nobody
         self._queues: WeakKeyDictionary[VirtualHost, BasicQueues] = WeakKeyDictionary()
         self._renewals: set[asyncio.Task[None]] = set()
         peers.other_protocol = self.take_over
@@ -257,9 +261,9 @@ class BasicPeers:
         for vhost in self._vhosts.values():
             self.queues_of(vhost).tick(now_s)
 
-    def block(self, are_blocked: bool) -> None:
-        """Have clients publish nothing for a while, or again."""
-        self._is_blocked = are_blocked
+    def block(self, are_blocked: bool, why: str) -> None:
+        """Have clients publish nothing for a while, or again, and tell them why."""
+        self._is_blocked, self.why_blocked = are_blocked, why
         for connection in self._connections():
             connection.block(are_blocked)
 
@@ -279,3 +283,7 @@ def _is_before_1_0(header: bytes) -> bool:
     if header == PROTOCOL_HEADER:
         return True
     return header[:4] == b"AMQP" and (header[4] == 1 or (header[4] == 0 and header[5] == 0))
+
+
+def _hold_nobody(_connection: BasicConnection, _go_on: Callable[[], None]) -> bool:
+    return False

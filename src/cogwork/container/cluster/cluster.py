@@ -53,7 +53,7 @@ from cogwork.plugin.engine.errors import (
     Unavailable,
     Unknown,
 )
-from cogwork.replication.calls import StreamKey
+from cogwork.replication.calls import GetMembers, MembersAre, StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -82,6 +82,9 @@ OUTCOMES_MAX = 10_000
 
 ANSWER_TIMEOUT_S = 4.0
 """So long who deletes waits for what came of it: with the wait for a majority less than clients."""
+
+LEADER_TIMEOUT_S = 0.5
+"""So long a primary may take to say who leads."""
 
 PAUSE_S = 0.2
 
@@ -729,6 +732,18 @@ class Cluster:
         """
         leader = self._leader() or ""
         return "" if leader in self._barred else leader
+
+    async def find_root(self) -> str:
+        """Return who is the root; a container without a replica asks those that have one."""
+        if self._service.term_of(STREAM):
+            return self.root
+        asked = (
+            self._service.ask(each, partial(GetMembers), MembersAre, KEY, LEADER_TIMEOUT_S)
+            for each in self.voters
+        )
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        leaders = [each.leader for each in found if isinstance(each, MembersAre)]
+        return next((each for each in leaders if each and each not in self._barred), "")
 
     def _leader(self) -> str | None:
         return self._service.leader_of(STREAM)

@@ -197,6 +197,8 @@ class Peers(Roster, ListeningSide):
     def sweep(self, now_s: float) -> None:
         """Let time pass, once a second."""
         self._desk.tick(now_s)
+        if self.mesh is not None and not self.mesh.readiness.is_reached:
+            self.takes_logins_since_s = now_s
         super().sweep(now_s)
         if self.mesh is not None:
             self.mesh.end_unwelcome(self._why_token_ended)

@@ -63,6 +63,7 @@ class Roster:
         refused: How many were one too many.
         clients: How many are clients: neither linked containers nor consoles.
         is_draining: Whether no more are taken.
+        takes_logins_since_s: When newcomers were last kept waiting with their logins.
         sessions: Who has how many sessions, or channels.
         links: Who has how many links, or consumers.
     """
@@ -83,6 +84,7 @@ class Roster:
         self.refused = 0
         self.clients = 0
         self.is_draining = False
+        self.takes_logins_since_s = 0.0
         self.sessions = Tally("sessions")
         self.links = Tally("links")
         self._core = core
@@ -299,7 +301,7 @@ class Roster:
             connection.tick(now_s)
             connection.wire.shed()
             self._end_expired(connection, client)
-            waits_s = now_s - connection.started_s
+            waits_s = now_s - max(connection.started_s, self.takes_logins_since_s)
             if connection.wire.sendable_bytes > self._unsent_bytes_max:
                 self._give_up(connection, client)
             elif not connection.has_opened and waits_s > self._limits.authentication_timeout_s:

@@ -120,6 +120,7 @@ class Attachments:
         dynamic: Who has how many dynamic addresses.
         when_declared: Calls once all is known here that the cluster has declared by now; None where
             there is no cluster.
+        hold: Has a newcomer wait that has connected, if clients wait now; tells whether it does.
         links: Those that stand, by link id.
         kept: Those of consumers that have been detached and may be resumed.
     """
@@ -139,6 +140,7 @@ class Attachments:
         self._security = security
         self.links: dict[str, Link] = {}
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
+        self.hold: Callable[[Connection, Callable[[], None]], bool] = _hold_nobody
         self.kept = KeptLinks()
         self._makers: dict[str, Connection] = {}
         self._link_count = 0
@@ -170,8 +172,17 @@ class Attachments:
     def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
         """Decide over a link that the peer attaches.
 
-        It is done later where that depends on what the cluster has declared.
+        It is done later where that depends on what the cluster has declared, or while clients wait.
         """
+        is_held = not _is_for_container(attach, client) and self.hold(
+            link.session.connection, partial(_answer, link)
+        )
+        if is_held:
+            link.put_off(partial(self._take_declared, link, attach, client))
+        else:
+            self._take_declared(link, attach, client)
+
+    def _take_declared(self, link: Link, attach: Attach, client: ClientContext) -> None:
         go_on = partial(self._take_in_turn, link, attach, client)
         if self.when_declared is not None and _lacks_stream(attach, client):
             link.put_off(go_on)
@@ -589,6 +600,18 @@ def _address_of(attach: Attach) -> str | None:
     if isinstance(terminus, Coordinator | None) or terminus.dynamic:
         return None
     return terminus.address
+
+
+def _hold_nobody(_connection: Connection, _go_on: Callable[[], None]) -> bool:
+    return False
+
+
+def _is_for_container(attach: Attach, client: ClientContext) -> bool:
+    """Tell whether a link is for requests to the container itself, or for answers to them."""
+    is_dynamic = isinstance(attach.source, Source) and attach.source.dynamic
+    if isinstance(client.listen, Inside) or (attach.role is Role.RECEIVER and is_dynamic):
+        return True
+    return (_address_of(attach) or "").lstrip("/").startswith("$")
 
 
 def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
