@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import signal
+import subprocess
 import textwrap
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec.yaml
 import pytest
 from forked import forked
 
@@ -17,7 +21,6 @@ from cogwork.bench.servers.process import free_ports
 from .served import READY_TIMEOUT_S, ran, within
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -112,3 +115,54 @@ def placed(deployment: Deployment, own: str, ports: dict[str, int], folder: Path
     for name, port in ports.items():
         text = re.sub(rf"@{name}(\.\w+)?:5672", f"@127.0.0.1:{port}", text)
     return re.sub(r'"LINKS-[^/"]*/password"', f'"{folder / "password"}"', text)
+
+
+def rendered(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Have Helm write what the chart says; skip the test where there is no Helm."""
+    helm = shutil.which("helm")
+    if helm is None:
+        pytest.skip("helm is not installed")
+    chart = str(EXAMPLES / "kubernetes" / "helm")
+    return subprocess.run(
+        [helm, "template", "cogwork", chart, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def documents(text: str) -> dict[tuple[str, str], Any]:
+    """Return what a manifest has by kind and name, without annotations."""
+    found = {}
+    parts = map(msgspec.yaml.decode, re.split("^---$", text, flags=re.MULTILINE))
+    for each in filter(None, parts):
+        each.get("spec", {}).get("template", {}).get("metadata", {}).pop("annotations", None)
+        found[each["kind"], each["metadata"]["name"]] = each
+    return found
+
+
+def test_the_chart_says_the_same_as_the_manifest() -> None:
+    done = rendered("--set", "linkPassword=change-me")
+    assert done.returncode == 0, done.stderr
+    plain = (EXAMPLES / "kubernetes" / "cogwork.yaml").read_text()
+    assert documents(done.stdout) == documents(plain)
+
+
+def test_the_chart_has_other_sizes_users_and_secrets() -> None:
+    users = '[[user]]\nname = "ann"\n'
+    given = ("replicas=5", "linkSecret=mine", "storage.className=quick", "spread=false")
+    done = rendered("--set", ",".join(given), "--set-string", f"configuration={users}")
+    assert done.returncode == 0, done.stderr
+    found = documents(done.stdout)
+    assert ("Secret", "cogwork-links") not in found
+    text = found["ConfigMap", "cogwork"]["data"]["cogwork.toml"]
+    configured = tomllib.loads(text)
+    assert configured["cluster"]["primaries"] == [f"cogwork-{number}" for number in range(5)]
+    assert len(configured["link"]) == 5
+    assert [each["name"] for each in configured["user"]] == ["mesh", "ann"]
+
+
+def test_a_chart_without_a_password_says_what_is_missing() -> None:
+    done = rendered()
+    assert done.returncode != 0
+    assert "linkPassword, or linkSecret" in done.stderr
