@@ -20,6 +20,9 @@ from cogwork.console.guards import Guard
 from cogwork.console.kinds import KINDS
 from cogwork.console.rendering import is_fragment, page
 from cogwork.console.sessions import Sessions
+from cogwork.console.views.details import DETAILS, detailed
+from cogwork.console.views.doing import do
+from cogwork.console.views.items import items, records
 from cogwork.console.views.lists import listed
 from cogwork.console.views.login import Login, cookie_name
 from cogwork.console.views.overview import overview
@@ -81,6 +84,10 @@ class Console:
                     Route("/logout", self._signed_in(login.log_out), methods=["POST"]),
                     Route("/", self._signed_in(overview)),
                     *(Route(f"/{path}", self._signed_in(listed)) for path in KINDS),
+                    *(Route(f"/{path}", self._signed_in(detailed)) for path in DETAILS),
+                    Route("/queue/items", self._signed_in(items)),
+                    Route("/stream/records", self._signed_in(records)),
+                    Route("/do/{action}", self._signed_in(do), methods=["POST"]),
                     Mount("/static", StaticFiles(packages=[("cogwork.console", "static")])),
                 ],
                 lifespan=self._living,

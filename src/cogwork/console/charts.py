@@ -83,8 +83,12 @@ def _grid(most: float, written: Callable[[float], str]) -> list[Markup]:
         place = "start" if minute == MINUTES[-1] else "middle" if minute else "end"
         text = "now" if minute == 0 else f"-{minute} min"
         parts.append(
-            Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(
-                f"{_x(-60 * minute):.1f}", HEIGHT - 4, place, text
+            Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+                "minor" if minute in (1, 2, 3, 4) else "",
+                f"{_x(-60 * minute):.1f}",
+                HEIGHT - 4,
+                place,
+                text,
             )
         )
     return parts

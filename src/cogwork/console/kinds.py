@@ -25,6 +25,7 @@ QUEUES = Kind(
     ),
     ("address", "policy", "problem", "durability"),
     actions=("queue.declare",),
+    page="/queue",
 )
 STREAMS = Kind(
     "streams",
@@ -45,6 +46,7 @@ STREAMS = Kind(
     ),
     ("address", "state", "engine", "problem"),
     actions=("stream.create",),
+    page="/stream",
 )
 EXCHANGES = Kind(
     "exchanges",
@@ -63,6 +65,7 @@ EXCHANGES = Kind(
     ),
     ("exchange", "kind", "policy"),
     actions=("exchange.declare",),
+    page="/exchange",
 )
 BINDINGS = Kind(
     "bindings",
@@ -97,6 +100,7 @@ ADDRESSES = Kind(
         Column("invalid", "invalid", "count"),
     ),
     ("address", "kind"),
+    page="/address",
 )
 CONNECTIONS = Kind(
     "connections",
@@ -117,6 +121,7 @@ CONNECTIONS = Kind(
         Column("since", "since", "time"),
     ),
     ("name", "container", "user", "peer", "protocol", "product", "vhost"),
+    page="/connection",
 )
 LINKS = Kind(
     "links",
@@ -135,6 +140,7 @@ LINKS = Kind(
     ),
     ("link", "address", "direction"),
     also=("connection", "address"),
+    page="/link",
 )
 PEERS = Kind(
     "peers",
@@ -154,6 +160,7 @@ PEERS = Kind(
     ),
     ("url", "neighbour", "state", "error"),
     actions=("peer.add",),
+    page="/peer",
 )
 USERS = Kind(
     "users",
@@ -170,6 +177,7 @@ USERS = Kind(
     ),
     ("name", "groups", "origin"),
     actions=("user.add",),
+    page="/user",
 )
 PERMISSIONS = Kind(
     "permissions",
@@ -188,6 +196,7 @@ PERMISSIONS = Kind(
     ),
     ("name", "user", "group", "address"),
     actions=("permission.add",),
+    page="/permission",
 )
 VHOSTS = Kind(
     "vhosts",
@@ -202,6 +211,7 @@ VHOSTS = Kind(
     ),
     ("name",),
     actions=("vhost.add",),
+    page="/vhost",
 )
 LIMITS = Kind(
     "limits",
@@ -218,6 +228,7 @@ LIMITS = Kind(
     ),
     ("name", "holder"),
     actions=("limit.set",),
+    page="/limit",
 )
 POLICIES = Kind(
     "policies",
@@ -234,6 +245,7 @@ POLICIES = Kind(
     ),
     ("name", "pattern"),
     actions=("policy.set",),
+    page="/policy",
 )
 NODES = Kind(
     "nodes",

@@ -69,7 +69,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= text.FORMS | {"rate": text.rate, "body": text.body, "value": text.value}
+    made.filters |= text.FORMS
+    made.filters |= {
+        "body": text.body,
+        "line": text.line,
+        "sections": text.sections,
+        "value": text.value,
+    }
     made.globals |= {
         "forms": text.FORMS,
         "link": _link,

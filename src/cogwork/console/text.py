@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from cogwork.cli.terminal.rendering import encoded_as_text, jsonable
+from cogwork.cli.terminal.rendering import encoded_as_json, encoded_as_text, jsonable
 from cogwork.cli.terminal.tables import in_bytes, in_words
 from cogwork.cli.terminal.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("FORMS", "body", "count", "flag", "name", "octets", "rate", "short_time", "value")
+__all__ = ("FORMS", "body", "line", "name", "rate", "sections", "value")
 
 NAME_CHARACTERS_MAX = 200
+LINE_CHARACTERS_MAX = 2000
 BODY_CHARACTERS_MAX = 4000
 NOTHING = "-"
 
 
-def name(text: object) -> Markup:
+def name(text: object, characters_max: int = NAME_CHARACTERS_MAX) -> Markup:
     """Write a name: cut if it is long, on its own side of any right-to-left writing."""
     whole = str(text)
-    shown = visible(whole[:NAME_CHARACTERS_MAX])
-    if len(whole) > NAME_CHARACTERS_MAX:
+    shown = visible(whole[:characters_max])
+    if len(whole) > characters_max:
         return Markup('<bdi title="{} characters">{}…</bdi>').format(len(whole), shown)
     return Markup("<bdi>{}</bdi>").format(shown)
+
+
+def line(text: object) -> Markup:
+    """Write what went well or wrong: longer than names may be."""
+    return name(text, LINE_CHARACTERS_MAX)
 
 
 def body(message: bytes) -> Markup:
@@ -38,6 +45,15 @@ def body(message: bytes) -> Markup:
         return Markup('<pre class="body" dir="auto">{}</pre>').format(shown)
     more = f"{len(whole):,} characters in all; the first {BODY_CHARACTERS_MAX:,} are shown"
     return Markup('<pre class="body" dir="auto">{}…</pre><p class="cut">{}</p>').format(shown, more)
+
+
+def sections(message: bytes) -> dict[str, Any]:
+    """Return what an encoded message holds besides its body, section by section."""
+    found: dict[str, Any] = json.loads(encoded_as_json(message))
+    found.pop("body", None)
+    if isinstance(whole := found.get("message"), dict):  # one that nobody can read
+        whole.pop("base64", None)
+    return found
 
 
 def count(number: Any) -> str:  # noqa: ANN401  # as it came

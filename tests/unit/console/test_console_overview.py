@@ -52,7 +52,7 @@ def test_of_many_problems_the_first_are_told() -> None:
     peers += [{"url": "amqp://c", "state": "refused", "error": "wrong user"}]
     alarms = alarms_of({}, queues, streams, peers)
     assert len(alarms) == 8
-    assert alarms[0] == Alarm("queue/0: no owner", "/queues?search=queue%2F0")
+    assert alarms[0] == Alarm("queue/0: no owner", "/queue?name=queue%2F0")
     assert [each.text for each in alarms[5:]] == [
         "and 4 other queues",
         "stream/s: away",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.console.actions.registry import ACTIONS
 from cogwork.console.kinds import KINDS
 from cogwork.console.listing import Asked, listing_of
 from cogwork.console.rendering import page
@@ -22,4 +23,11 @@ async def listed(request: Request, session: Session) -> Response:
     kind = KINDS[request.url.path.removeprefix("/")]
     rows = await session.rows(kind.type, kind.attributes)
     listing = listing_of(kind, rows, Asked.of(request.query_params, kind))
-    return page(request, "list.html", session, kind=kind, listing=listing)
+    return page(
+        request,
+        "list.html",
+        session,
+        kind=kind,
+        listing=listing,
+        actions=[ACTIONS[each] for each in kind.actions],
+    )

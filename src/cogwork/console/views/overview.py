@@ -136,7 +136,7 @@ def alarms_of(
         [
             Alarm(
                 f"{row['address']}: {row['problem']}",
-                f"/queues?{urlencode({'search': row['name']})}",
+                f"/queue?{urlencode({'name': row['name']})}",
             )
             for row in queues
             if row["problem"]
