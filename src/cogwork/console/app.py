@@ -25,7 +25,9 @@ from cogwork.console.views.doing import do
 from cogwork.console.views.items import items, records
 from cogwork.console.views.lists import listed
 from cogwork.console.views.login import Login, cookie_name
+from cogwork.console.views.mesh import cluster, mesh
 from cogwork.console.views.overview import overview
+from cogwork.console.views.schemas import schemas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -85,6 +87,9 @@ class Console:
                     Route("/", self._signed_in(overview)),
                     *(Route(f"/{path}", self._signed_in(listed)) for path in KINDS),
                     *(Route(f"/{path}", self._signed_in(detailed)) for path in DETAILS),
+                    Route("/mesh", self._signed_in(mesh)),
+                    Route("/cluster", self._signed_in(cluster)),
+                    Route("/schemas", self._signed_in(schemas)),
                     Route("/queue/items", self._signed_in(items)),
                     Route("/stream/records", self._signed_in(records)),
                     Route("/do/{action}", self._signed_in(do), methods=["POST"]),

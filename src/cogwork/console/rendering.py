@@ -32,6 +32,7 @@ NAVIGATION = (
             ("/exchanges", "Exchanges"),
             ("/bindings", "Bindings"),
             ("/addresses", "Addresses"),
+            ("/schemas", "Schemas"),
         ),
     ),
     (
@@ -40,7 +41,7 @@ NAVIGATION = (
     ),
     (
         "Containers",
-        (("/peers", "Links"), ("/nodes", "Nodes")),
+        (("/mesh", "Mesh"), ("/peers", "Links"), ("/cluster", "Cluster"), ("/nodes", "Nodes")),
     ),
     (
         "Administration",
@@ -73,6 +74,7 @@ def _environment() -> Environment:
     made.filters |= {
         "body": text.body,
         "line": text.line,
+        "plain": text.plain,
         "sections": text.sections,
         "value": text.value,
     }

@@ -12,9 +12,9 @@ from cogwork.cli.terminal.tables import in_bytes, in_words
 from cogwork.cli.terminal.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ("FORMS", "body", "line", "name", "rate", "sections", "value")
+__all__ = ("FORMS", "body", "line", "name", "plain", "rate", "sections", "value")
 
 NAME_CHARACTERS_MAX = 200
 LINE_CHARACTERS_MAX = 2000
@@ -38,7 +38,12 @@ def line(text: object) -> Markup:
 
 def body(message: bytes) -> Markup:
     """Write the body of an encoded message; line ends stay, and what is too long is cut."""
-    whole = encoded_as_text(message)
+    return plain(encoded_as_text(message))
+
+
+def plain(found: str | bytes) -> Markup:
+    """Write a text with its line ends; octets that are no UTF-8 are shown as such."""
+    whole = found if isinstance(found, str) else found.decode(errors="backslashreplace")
     lines = whole[:BODY_CHARACTERS_MAX].expandtabs(4).split("\n")
     shown = Markup("\n").join(map(visible, lines))
     if len(whole) <= BODY_CHARACTERS_MAX:
@@ -92,22 +97,34 @@ def short_time(text: object) -> Markup:
 def value(found: Any) -> Markup:  # noqa: ANN401  # whatever an attribute may be
     """Write any attribute: lists and maps as small tables."""
     found = jsonable(found)
-    if found is None or found in ("", [], {}):
+    match found:
+        case None | "" | []:
+            return Markup(NOTHING)
+        case bool() | int() | float():
+            return _figure(found)
+        case list():
+            return Markup(", ").join(map(value, found))
+        case dict():
+            return _map(found)
+        case _:
+            return name(found)
+
+
+def _figure(number: float) -> Markup:
+    if isinstance(number, bool):
+        return Markup(flag(number))
+    return Markup(f"{number:,}" if isinstance(number, int) else f"{number:,.6g}")
+
+
+def _map(found: Mapping[str, Any]) -> Markup:
+    if not found:
         return Markup(NOTHING)
-    if isinstance(found, bool):
-        return Markup(flag(found))
-    if isinstance(found, int):
-        return Markup(count(found))
-    if isinstance(found, list):
-        return Markup(", ").join(map(value, found))
-    if isinstance(found, dict):
-        rows = (
-            Markup("<tr><th scope=row>{}</th><td>{}</td></tr>").format(name(key), value(each))
-            for key, each in found.items()
-            if each is not None
-        )
-        return Markup('<table class="map">{}</table>').format(Markup("").join(rows))
-    return name(found)
+    rows = (
+        Markup("<tr><th scope=row>{}</th><td>{}</td></tr>").format(name(key), value(each))
+        for key, each in found.items()
+        if each is not None
+    )
+    return Markup('<table class="map">{}</table>').format(Markup("").join(rows))
 
 
 FORMS: dict[str, Callable[[Any], object]] = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cogwork.cli.terminal.graph import Edge, Graph, Vertex
 
-__all__ = ("as_dot", "as_svg")
+__all__ = ("as_dot", "as_drawing", "as_svg")
 
 BOX_WIDTH, BOX_HEIGHT = 180, 62
 GAP = 44
@@ -76,6 +76,15 @@ def _dot_text(text: str) -> str:
 
 def as_svg(graph: Graph) -> str:
     """Draw a mesh as an SVG document."""
+    return _drawn(graph, is_document=True)
+
+
+def as_drawing(graph: Graph) -> str:
+    """Draw a mesh as an element of a page, whose style sheet has the colours."""
+    return _drawn(graph, is_document=False)
+
+
+def _drawn(graph: Graph, *, is_document: bool) -> str:
     places = _places(graph)
     width = 2 * max(abs(place.x) for place in places.values()) + BOX_WIDTH + GAP
     width = max(width, LEGEND_WIDTH)
@@ -84,9 +93,7 @@ def as_svg(graph: Graph) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{frame}" width="{width:.0f}" '
         f'height="{height + LEGEND_HEIGHT:.0f}">',
-        f"<style>{_STYLE}</style>",
-        f'<rect x="{-width / 2:.0f}" y="{-height / 2:.0f}" width="100%" height="100%" '
-        'fill="#fff"/>',
+        *(_ground(width, height) if is_document else ()),
         *(part for edge in graph.edges for part in _line(edge, places)),
         *(part for edge in graph.edges for part in _cost(edge, places)),
         *(part for each in graph.vertices.values() for part in _box(each, graph.own, places)),
@@ -94,6 +101,14 @@ def as_svg(graph: Graph) -> str:
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _ground(width: float, height: float) -> Iterator[str]:
+    """Write what a document has and a page brings itself: style and background."""
+    yield f"<style>{_STYLE}</style>"
+    yield (
+        f'<rect x="{-width / 2:.0f}" y="{-height / 2:.0f}" width="100%" height="100%" fill="#fff"/>'
+    )
 
 
 def _places(graph: Graph) -> dict[str, _Point]:

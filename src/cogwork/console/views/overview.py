@@ -190,7 +190,7 @@ def _of_container(container: Mapping[str, Any]) -> list[Alarm]:
         (
             cluster and not cluster["is_current"],
             "The container does not know all declarations of its cluster yet.",
-            "",
+            "/cluster",
         ),
         (
             container["durable_in_memory"],
