@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("deaths")) as running:
+    folder = tmp_path_factory.mktemp("deaths")
+    with served(folder, head=f'data_dir = "{folder}/data"\n') as running:
         yield running
 
 
@@ -112,3 +113,30 @@ def test_a_queue_without_room_has_messages_for_those_who_wait(channel: BlockingC
 
     within(10, has_come, "it has not come")
     assert _count(channel, "late") == 1
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+@pytest.mark.parametrize("expiration", [None, "0"])
+def test_what_has_no_time_goes_to_a_consumer_or_is_dead_at_once(
+    channel: BlockingChannel, is_durable: bool, expiration: str | None
+) -> None:
+    channel.queue_declare("over")
+    more = {} if expiration else {"message_ttl": 0}
+    _declare(channel, "instant", "over", durable=is_durable, **more)
+    properties = pika.BasicProperties(expiration=expiration, delivery_mode=2)
+    channel.basic_publish("", "instant", b"nobody is there", properties)
+    assert channel.basic_get("instant", auto_ack=True)[2] is None
+    assert channel.basic_get("over", auto_ack=True)[2] == b"nobody is there"
+    found: list[tuple[int, bytes]] = []
+    channel.basic_consume("instant", lambda *got: found.append((got[1].delivery_tag, got[3])))
+    channel.basic_publish("", "instant", b"somebody is", properties)
+
+    def has_come() -> bool:
+        channel.connection.process_data_events(0.01)
+        return [body for _, body in found] == [b"somebody is"]
+
+    within(10, has_come, "it has not come")
+    channel.basic_nack(found[0][0])
+    assert channel.basic_get("over", auto_ack=True)[2] == b"somebody is"
+    for name in ("over", "instant"):
+        channel.queue_delete(name)

@@ -67,6 +67,7 @@ cdef class Store(Settlement):
     cdef int note_forwarded(self) except -1
     cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1
     cdef int admit(self, Shipment* s, Envelope* e) except -1
+    cdef int offer_once(self, Item* item) except -1
     cdef Item* make(self, Shipment* s, Envelope* e) except NULL
     cdef int place(self, Item* item, Envelope* e) except -1
 

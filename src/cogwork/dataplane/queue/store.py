@@ -33,6 +33,7 @@ from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import (
     without_dead_letter_id,
 )
 from cython.cimports.cogwork.dataplane.queue.item_history import is_over, restore_history
+from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.queue.state import (
     bounded_bytes,
@@ -41,7 +42,7 @@ from cython.cimports.cogwork.dataplane.queue.state import (
     is_full,
     is_shut,
 )
-from cython.cimports.cogwork.dataplane.queue.stored import AGES, PRIORITIES_MAX
+from cython.cimports.cogwork.dataplane.queue.stored import AGES, PRIORITIES_MAX, number_of
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
@@ -93,6 +94,9 @@ NO_CEILING = 0xFFFFFFFFFFFFFFFF
 
 LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
 """What a message is taken to have before any has come."""
+
+INSTANT_S = cython.declare(cython.double, 1e-5)
+"""A ttl below this one is none: messages tell milliseconds, and options no time at all."""
 
 SHED_MAX = cython.declare(uint32_t, 8192)
 """Items that go at once where more came back than there is room for; the others go in a later turn."""
@@ -465,7 +469,19 @@ class Store(Settlement):
             self.audit_events.accepted(item)
         if self.history is not None and is_over(self, item):
             return 0
+        if item.expires_s != 0.0 and item.expires_s <= item.stored_s:
+            return self.offer_once(item)
         return self.dispatcher.offer(item)
+
+    def offer_once(self, item):
+        """Offer an item that has no time to wait: it is dead unless a consumer takes it now."""
+        number: uint64_t = number_of(item)
+        self.items.restore()
+        self.dispatcher.offer(item)
+        item = self.items.slots.find(number)  # a consumer may have settled it already
+        if item == cython.NULL or is_away(item):
+            return 0
+        return self.expire_one(item)
 
     def make(self, s, e):
         """Make an item of a message, and remember which dead letter it is."""
@@ -484,7 +500,7 @@ class Store(Settlement):
         if e.header.has_ttl and (ttl_s == 0.0 or e.header.ttl_ms * 0.001 < ttl_s):
             ttl_s = e.header.ttl_ms * 0.001
         if e.header.has_ttl or ttl_s > 0.0:
-            self.items.expire_at(item, now_s + ttl_s)
+            self.items.expire_at(item, now_s if ttl_s < INSTANT_S else now_s + ttl_s)
         if e.delay_ms > 0:
             due_s = now_s + e.delay_ms * 0.001
         elif e.delivery_time_ms > 0:
