@@ -140,3 +140,21 @@ def test_what_has_no_time_goes_to_a_consumer_or_is_dead_at_once(
     assert channel.basic_get("over", auto_ack=True)[2] == b"somebody is"
     for name in ("over", "instant"):
         channel.queue_delete(name)
+
+
+@pytest.mark.parametrize("key", [None, "other"])
+def test_copies_are_among_the_keys_of_a_death(channel: BlockingChannel, key: str | None) -> None:
+    channel.exchange_declare("fatal", "fanout", auto_delete=True)
+    channel.queue_declare("dead", exclusive=True)
+    channel.queue_bind("dead", "fatal")
+    arguments = {"x-dead-letter-exchange": "fatal"} | (
+        {"x-dead-letter-routing-key": key} if key else {}
+    )
+    channel.queue_declare("copied", exclusive=True, arguments=arguments)
+    headers = {"CC": ["cc"], "BCC": ["bcc"]}
+    channel.basic_publish("", "copied", b"x", pika.BasicProperties(headers=headers))
+    channel.basic_reject(channel.basic_get("copied")[0].delivery_tag, requeue=False)
+    method, properties, _ = channel.basic_get("dead", auto_ack=True)
+    assert properties.headers["x-death"][0]["routing-keys"] == ["copied", "cc"]
+    assert properties.headers.get("CC") == (None if key else ["cc"])
+    assert method.routing_key == (key or "copied")

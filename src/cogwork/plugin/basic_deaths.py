@@ -21,7 +21,9 @@ __all__ = ("Death", "basic_deaths")
 
 EXCHANGE: Final = Symbol("x-exchange")
 ROUTING_KEY: Final = Symbol("x-routing-key")
+HEADERS: Final = Symbol("x-basic-headers")
 DEATHS: Final = Symbol("x-death")
+COPIES: Final = "CC"
 
 REASONS: Final = {
     "delivery-count-exceeded": "delivery_limit",
@@ -78,7 +80,7 @@ def basic_deaths(annotations: Mapping[object, object], death: Death) -> dict[obj
         "queue": queue,
         "time": Timestamp(death.died_ms),
         "exchange": exchange,
-        "routing-keys": [key if isinstance(key, str) else ""],
+        "routing-keys": [key if isinstance(key, str) else "", *_copies_in(annotations)],
     }
     if death.ttl_ms is not None:
         made["original-expiration"] = str(death.ttl_ms)
@@ -89,7 +91,24 @@ def basic_deaths(annotations: Mapping[object, object], death: Death) -> dict[obj
     if Symbol("x-first-death-queue") not in annotations:
         found |= {Symbol(f"x-first-death-{name}"): value for name, value in last.items()}
     found[DEATHS] = _with_death(annotations.get(DEATHS), made)
-    return found | _route_to(death.target)
+    route = _route_to(death.target)
+    if ROUTING_KEY in route:  # then those that were published are none of its own any more
+        found |= _without_copies(annotations)
+    return found | route
+
+
+def _copies_in(annotations: Mapping[object, object]) -> list[str]:
+    """Return the further routing keys of a message, as far as its header CC names any."""
+    headers = annotations.get(HEADERS)
+    keys = headers.get(COPIES) if isinstance(headers, dict) else None
+    return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+
+
+def _without_copies(annotations: Mapping[object, object]) -> dict[object, object]:
+    headers = annotations.get(HEADERS)
+    if not isinstance(headers, dict) or COPIES not in headers:
+        return {}
+    return {HEADERS: {key: value for key, value in headers.items() if key != COPIES}}
 
 
 def _with_death(earlier: object, made: dict[str, Any]) -> list[dict[str, Any]]:
