@@ -158,3 +158,28 @@ def test_copies_are_among_the_keys_of_a_death(channel: BlockingChannel, key: str
     assert properties.headers["x-death"][0]["routing-keys"] == ["copied", "cc"]
     assert properties.headers.get("CC") == (None if key else ["cc"])
     assert method.routing_key == (key or "copied")
+
+
+def test_a_dead_letter_is_what_was_published(channel: BlockingChannel) -> None:
+    channel.queue_declare("found")
+    _declare(channel, "mortal", "found", durable=False)
+    headers = {"n": 1, "big": 2**40, "x-own": [1, "two"], "table": {"a": b"\xff"}, "b": b"\x00"}
+    given = pika.BasicProperties(
+        headers=headers,
+        content_type="text/\u00fc",
+        priority=4,
+        timestamp=1_700_000_000,
+        expiration="60000",
+        type="t",
+    )
+    channel.basic_publish("", "mortal", b"\xff\x00", given)
+    tag = channel.basic_get("mortal")[0].delivery_tag
+    channel.basic_reject(tag, requeue=False)
+    _, properties, body = channel.basic_get("found", auto_ack=True)
+    assert body == b"\xff\x00"
+    assert {name: properties.headers.pop(name) for name in headers} == headers
+    assert all(name.startswith("x-") for name in properties.headers)
+    properties.headers, given.headers, given.expiration = None, None, None
+    assert properties == given
+    for name in ("mortal", "found"):
+        channel.queue_delete(name)

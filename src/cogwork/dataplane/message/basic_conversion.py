@@ -11,6 +11,7 @@ reader of the other protocol takes a message:
 | message-id, correlation-id, reply-to, content-type and -encoding, user-id | properties |
 | timestamp (s) | creation-time (ms) |
 | headers | application-properties; message-annotations where the key begins with `x-` |
+| all properties of a dead letter, as octets | annotation x-basic-properties |
 | type, app-id, cluster-id | annotations x-basic-type, x-basic-app-id, x-basic-cluster-id |
 | exchange | annotation x-exchange |
 | routing key | annotation x-routing-key, and properties.subject |
@@ -27,6 +28,7 @@ do the octets of these characters themselves: the escape can be undone.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import uuid
 from datetime import datetime
@@ -69,12 +71,15 @@ ROUTING_KEY: Final = "x-routing-key"
 HEADERS: Final = "x-basic-headers"
 OFFSET: Final = "x-opt-offset"
 STREAM_OFFSET: Final = "x-stream-offset"
+PROPERTIES: Final = "x-basic-properties"
+"""The octets of all properties, in a message that is to become again what it was: a dead letter."""
+
 _MARKS: Final = {
     "type": "x-basic-type",
     "app_id": "x-basic-app-id",
     "cluster_id": "x-basic-cluster-id",
 }
-_OWN: Final = frozenset({EXCHANGE, ROUTING_KEY, HEADERS, *_MARKS.values()})
+_OWN: Final = frozenset({EXCHANGE, ROUTING_KEY, HEADERS, PROPERTIES, *_MARKS.values()})
 
 PERSISTENT, TRANSIENT = 2, 1
 TTL_MAX_MS: Final = 0xFFFFFFFF
@@ -124,8 +129,12 @@ def _unescape(found: re.Match[str]) -> str:
 # -- towards AMQP 1.0
 
 
-def amqp_from_basic(message: bytes) -> bytes:
+def amqp_from_basic(message: bytes, *, is_whole: bool = False) -> bytes:
     """Return a stored message of AMQP 0-9-1 as a message of AMQP 1.0.
+
+    Args:
+        message: As it is stored.
+        is_whole: Whether it is to become again what it was: it has its properties with it.
 
     Raises:
         ValueError: It is damaged.
@@ -136,6 +145,8 @@ def amqp_from_basic(message: bytes) -> bytes:
     except ProtocolError as error:
         raise ValueError(str(error)) from error
     fields = _fields_of(properties, _amqp_text(exchange), _amqp_text(key))
+    if is_whole:
+        fields["annotations"][PROPERTIES] = octets
     if properties.type == AMQP_TYPE and _is_body(body):
         return Message.data(b"", **fields).encode().removesuffix(_EMPTY_DATA) + body
     return Message.data(body, **fields).encode()
@@ -312,6 +323,36 @@ def _is_plain(message: Message) -> bool:
 
 
 def _properties_of(message: Message) -> BasicProperties:
+    """Return what a message has as properties, by those that it had where it says them."""
+    made = _made_properties(message)
+    octets = message.annotations.get(PROPERTIES)
+    if not isinstance(octets, bytes):
+        return made
+    try:
+        had = decode_properties(octets)
+    except ProtocolError:
+        return made
+    headers = _kept_headers(had.headers or {}, made.headers or {})
+    return dataclasses.replace(
+        had,
+        headers=headers or (None if had.headers is None else {}),
+        expiration=made.expiration and had.expiration,
+        user_id=made.user_id,  # which has been checked
+    )
+
+
+def _kept_headers(had: Mapping[str, object], made: Mapping[str, object]) -> dict[str, object]:
+    """Return a message's headers: what is as it was keeps its type and its place."""
+    before = _headers_from(*_split_headers(had))
+    kept = {
+        name: value if made[name] == before.get(name) else made[name]
+        for name, value in had.items()
+        if name in made
+    }
+    return {**kept, **{name: value for name, value in made.items() if name not in kept}}
+
+
+def _made_properties(message: Message) -> BasicProperties:
     annotations = message.annotations
     headers = _headers_of(message)
     ids = {
@@ -339,11 +380,17 @@ def _properties_of(message: Message) -> BasicProperties:
 
 def _headers_of(message: Message) -> dict[str, object]:
     """Return application properties, and annotations whose keys begin with `x-`, as headers."""
+    return _headers_from(message.properties, message.annotations)
+
+
+def _headers_from(
+    plain: Mapping[str, object], annotations: Mapping[str, object]
+) -> dict[str, object]:
     found: dict[str, object] = {}
-    rest = message.annotations.get(HEADERS)
+    rest = annotations.get(HEADERS)
     named = [
-        *message.properties.items(),
-        *((key, value) for key, value in message.annotations.items() if _is_header(key)),
+        *plain.items(),
+        *((key, value) for key, value in annotations.items() if _is_header(key)),
         *(rest.items() if isinstance(rest, dict) else ()),
     ]
     for key, value in named:

@@ -15,7 +15,7 @@ people ask for.
 
 import cython
 from cython.cimports.cogwork.dataplane.message.envelope import WANTS_DELAY, Envelope, read_envelope
-from cython.cimports.cogwork.dataplane.message.translation import as_amqp
+from cython.cimports.cogwork.dataplane.message.translation import as_amqp, as_amqp_whole
 from cython.cimports.cogwork.dataplane.queue.audit_events import OUTCOME_REMOVED
 from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.state import (
@@ -261,7 +261,7 @@ class QueueState(Terminus):
 
     def add_exception(self, reason, data, size, format, error, failures):
         if self.keeps_dead:
-            self.exceptions.append((reason, as_amqp(data, size, format), error, failures))
+            self.exceptions.append((reason, as_amqp_whole(data, size, format), error, failures))
             self.schedule()
         return 0
 
@@ -283,7 +283,7 @@ class QueueState(Terminus):
             item = self.items.slots.find(number)
             if item != cython.NULL and number in self.pending_dead_letters:
                 reason, error, died_ms = self.pending_dead_letters[number]
-                message = as_amqp(item.data, item.size, item.format)
+                message = as_amqp_whole(item.data, item.size, item.format)
                 taken.append((number, reason, message, error, item.failures, died_ms))
         return taken
 
