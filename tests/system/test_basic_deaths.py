@@ -142,22 +142,20 @@ def test_what_has_no_time_goes_to_a_consumer_or_is_dead_at_once(
         channel.queue_delete(name)
 
 
-@pytest.mark.parametrize("key", [None, "other"])
-def test_copies_are_among_the_keys_of_a_death(channel: BlockingChannel, key: str | None) -> None:
-    channel.exchange_declare("fatal", "fanout", auto_delete=True)
-    channel.queue_declare("dead", exclusive=True)
-    channel.queue_bind("dead", "fatal")
-    arguments = {"x-dead-letter-exchange": "fatal"} | (
-        {"x-dead-letter-routing-key": key} if key else {}
-    )
-    channel.queue_declare("copied", exclusive=True, arguments=arguments)
-    headers = {"CC": ["cc"], "BCC": ["bcc"]}
-    channel.basic_publish("", "copied", b"x", pika.BasicProperties(headers=headers))
-    channel.basic_reject(channel.basic_get("copied")[0].delivery_tag, requeue=False)
-    method, properties, _ = channel.basic_get("dead", auto_ack=True)
-    assert properties.headers["x-death"][0]["routing-keys"] == ["copied", "cc"]
-    assert properties.headers.get("CC") == (None if key else ["cc"])
-    assert method.routing_key == (key or "copied")
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_what_was_rejected_is_found_by_the_next_get(
+    channel: BlockingChannel, is_durable: bool
+) -> None:
+    channel.queue_declare("refuse")
+    _declare(channel, "tasks", "refuse", durable=is_durable)
+    for number in range(20):
+        channel.basic_publish("", "tasks", b"%d" % number)
+        method, _, body = channel.basic_get("tasks")
+        assert body == b"%d" % number
+        channel.basic_reject(method.delivery_tag, requeue=False)
+        assert channel.basic_get("refuse", auto_ack=True)[2] == body
+    for name in ("tasks", "refuse"):
+        channel.queue_delete(name)
 
 
 def test_a_dead_letter_is_what_was_published(channel: BlockingChannel) -> None:
@@ -183,3 +181,21 @@ def test_a_dead_letter_is_what_was_published(channel: BlockingChannel) -> None:
     assert properties == given
     for name in ("mortal", "found"):
         channel.queue_delete(name)
+
+
+@pytest.mark.parametrize("key", [None, "other"])
+def test_copies_are_among_the_keys_of_a_death(channel: BlockingChannel, key: str | None) -> None:
+    channel.exchange_declare("fatal", "fanout", auto_delete=True)
+    channel.queue_declare("dead", exclusive=True)
+    channel.queue_bind("dead", "fatal")
+    arguments = {"x-dead-letter-exchange": "fatal"} | (
+        {"x-dead-letter-routing-key": key} if key else {}
+    )
+    channel.queue_declare("copied", exclusive=True, arguments=arguments)
+    headers = {"CC": ["cc"], "BCC": ["bcc"]}
+    channel.basic_publish("", "copied", b"x", pika.BasicProperties(headers=headers))
+    channel.basic_reject(channel.basic_get("copied")[0].delivery_tag, requeue=False)
+    method, properties, _ = channel.basic_get("dead", auto_ack=True)
+    assert properties.headers["x-death"][0]["routing-keys"] == ["copied", "cc"]
+    assert properties.headers.get("CC") == (None if key else ["cc"])
+    assert method.routing_key == (key or "copied")

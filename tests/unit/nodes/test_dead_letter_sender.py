@@ -193,3 +193,17 @@ def test_what_another_owner_had_meanwhile_is_sent_once(dying: DyingQueue) -> Non
     dying.store.leave_dead([letter[0]])
     assert dying.store.take_dead(10) == [letter]
     assert dying.store.take_dead(10) == []
+
+
+def test_where_items_go_out_ahead_dead_letters_do_and_what_follows_is_held(
+    dying: DyingQueue,
+) -> None:
+    dying.store.delivers_ahead = True
+    dying.is_durable = False
+    dying.die("a")
+    dying.queue.commit()
+    assert dying.queue.core.held_connections == 0
+    assert dying.tick() == ["a"]
+    assert dying.queue.core.held_connections == 1
+    dying.answer("a", accepted=True)
+    assert dying.waiting == 1

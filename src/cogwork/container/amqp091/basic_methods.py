@@ -218,10 +218,18 @@ def get(channel: Channel, method: m.BasicGet, _content: Content | None) -> Work 
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
     if queue.is_elsewhere:
         return _get_elsewhere(channel, queue, no_ack=method.no_ack)
-    count = queue.message_count
-    if not count or not _take_one(channel, queue, count, no_ack=method.no_ack):
+    if _take_one(channel, queue, no_ack=method.no_ack):
+        return None
+    return _get_later(channel, name, no_ack=method.no_ack)
+
+
+async def _get_later(channel: Channel, name: str, *, no_ack: bool) -> None:
+    """Deliver one message, or say that there is none, once what came before has had its effects.
+
+    What dies is sent on at the end of a batch; clients look for it right behind their reject.
+    """
+    if not _take_one(channel, queue_named(channel, name), no_ack=no_ack):
         channel.reply(m.BasicGetEmpty())
-    return None
 
 
 async def _get_elsewhere(channel: Channel, queue: DeclaredQueue, *, no_ack: bool) -> None:
@@ -253,8 +261,11 @@ async def _fetch(channel: Channel, queue: DeclaredQueue, count: int, *, no_ack: 
         reach.queue_federation.leave_consumer(subscription)
 
 
-def _take_one(channel: Channel, queue: DeclaredQueue, count: int, *, no_ack: bool) -> bool:
+def _take_one(channel: Channel, queue: DeclaredQueue, *, no_ack: bool) -> bool:
     """Deliver the first message of a queue; tell whether there was any."""
+    count = queue.message_count
+    if not count:
+        return False
     end = channel.end.get(no_ack=no_ack)
     end.message_count = count - 1
     subscription = subscription_of(end, queue.address)

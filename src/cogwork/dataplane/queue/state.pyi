@@ -13,6 +13,8 @@ OVERACQUIRED: Final[str]
 DROPPED: Final[str]
 
 class QueueState(Terminus):
+    @property
+    def core(self) -> Core: ...
     journal: Journal | None
     audit_events: AuditEvents | None
     ttl_s: float

@@ -1,11 +1,13 @@
 """Dead letters of a queue on disk, on their way to the dead-letter address.
 
 Theory of operation. A dead letter is sent once it is durable that its item is dead: another owner
-of the queue must not find the item alive, and have a consumer confirm it. A dead item stays on disk
-until its dead letter has been accepted, and that is durable, however long it takes: the dead-letter
-queue may be full, or the container that has it away. A dead letter that is not accepted is sent
-again after a while. Few are under way at once; the others wait in the store, which takes no more
-messages once as many wait as the queue may hold items.
+of the queue must not find the item alive, and have a consumer confirm it. Where a queue delivers
+ahead of its records, there is no other owner: it is sent at once, because clients look for what
+they have rejected, and all output is held until it is durable. A dead item stays on disk until its
+dead letter has been accepted, and that is durable, however long it takes: the dead-letter queue may
+be full, or the container that has it away. A dead letter that is not accepted is sent again after a
+while. Few are under way at once; the others wait in the store, which takes no more messages once as
+many wait as the queue may hold items.
 """
 
 from __future__ import annotations
@@ -77,14 +79,26 @@ class DeadLetterSender:
         dead = self._queue.store.take_dead(WINDOW - self._under_way - len(self._returned))
         if dead:
             self._under_way += len(dead)
-            self._queue.when_durable(partial(self._send, dead))
+            self._send_in_time(dead)
 
-    def _send(self, dead: list[Dead], is_durable: bool) -> None:
+    def _send_in_time(self, dead: list[Dead]) -> None:
+        """Send dead letters now if nothing depends on their deaths, else once these are durable."""
+        store = self._queue.store
+        if store.delivers_ahead:
+            store.core.hold_output()
+            self._send(dead)
+        else:
+            self._queue.when_durable(partial(self._send_if, dead))
+
+    def _send_if(self, dead: list[Dead], is_durable: bool) -> None:
         if is_durable:
-            self._emit(map(self._send_effect, dead))
+            self._send(dead)
         else:
             self._under_way -= len(dead)
             self._queue.store.leave_dead([number for number, *_ in dead])
+
+    def _send(self, dead: list[Dead]) -> None:
+        self._emit(map(self._send_effect, dead))
 
     def _send_effect(self, dead: Dead) -> Effect:
         number, reason, message, error, failures, died_ms = dead
