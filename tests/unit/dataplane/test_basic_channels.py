@@ -105,6 +105,24 @@ def test_without_acknowledgements_all_is_settled_as_it_goes(
     assert (queue.store.depth, consumer.unsettled, client.channel.unsettled) == (0, 0, 0)
 
 
+def test_without_acknowledgements_nothing_comes_while_the_channel_has_no_room(
+    queue: Queue, client: BasicClient
+) -> None:
+    other = Store(queue.core, 8)
+    entry = AddressEntry(queue.core, "queue/other", BALANCED_CODE)
+    entry.add_outlet(other)
+    client.channel.prefetch = 1
+    client.consume(queue.store)
+    client.consume(other, no_ack=True)
+    client.publish(entry, b"before")
+    client.publish(entry, b"counts for nothing")
+    client.publish(queue.entry, b"fills it")
+    client.publish(entry, b"after")
+    assert bodies(client) == ["before", "counts for nothing", "fills it"]
+    client.settle(3)
+    assert bodies(client) == ["after"]
+
+
 def test_a_consumer_has_no_more_than_its_prefetch(queue: Queue, client: BasicClient) -> None:
     consumer = client.consume(queue.store, prefetch=2)
     for text in (b"a", b"b", b"c", b"d", b"e"):

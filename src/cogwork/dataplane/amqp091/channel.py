@@ -136,7 +136,8 @@ class BasicConsumer:
         wire: BasicWire = self.channel.wire
         if self.is_cancelled or self.detached or wire.closed:
             return False
-        if self.credit == 0 or not (self.presettles or self.is_get or self.channel.has_room()):
+        # One that does not acknowledge fills no room, but gets nothing without it (RabbitMQ).
+        if self.credit == 0 or not (self.is_get or self.channel.has_room()):
             self.starve()
             return False
         if self.channel.stopped:
@@ -172,10 +173,10 @@ class BasicConsumer:
         channel: BasicChannel = self.channel
         if self.is_cancelled or channel.wire.closed:
             return 0
-        if channel.prefetch_count and not self.presettles and not self.is_get:
-            spare = min(
-                spare, channel.prefetch_count - min(channel.prefetched, channel.prefetch_count)
-            )
+        if not self.is_get and not channel.has_room():
+            spare = 0
+        elif channel.prefetch_count and not self.presettles and not self.is_get:
+            spare = min(spare, channel.prefetch_count - channel.prefetched)
         if spare == 0 or channel.stopped:
             self.starve()
             return 0
