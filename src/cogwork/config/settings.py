@@ -7,7 +7,7 @@ Each Struct is one table, each field one key, under the same name except where t
 
 # Annotations are read at run time here, to check the configuration by them.
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field, structs
 
@@ -130,6 +130,9 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         allow: The networks that clients may come from; empty for all.
         deny: Those that they may not come from, whatever `allow` says.
     """
+
+    more_hosts: ClassVar[tuple[str, ...]] = ()
+    """Where it listens on the same port, too, as far as this machine has these addresses."""
 
     host: Text = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
@@ -526,8 +529,14 @@ class Dial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow: list[Text]
 
 
+class Loopback(Listen, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The listener of whoever configures none: some programs take `localhost` for `::1`."""
+
+    more_hosts: ClassVar[tuple[str, ...]] = ("::1",)
+
+
 def _loopback() -> list[Listen]:
-    return [Listen(port=5672)]
+    return [Loopback(port=5672)]
 
 
 class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -19,7 +19,13 @@ from cogwork.amqp.redirect import Host
 from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.amqp.types import Symbol
 from cogwork.io.descriptors import Descriptors
-from cogwork.io.listener import OWN_MODE, Listener, listening_path, listening_socket
+from cogwork.io.listener import (
+    OWN_MODE,
+    Listener,
+    ListenError,
+    listening_path,
+    listening_socket,
+)
 from cogwork.io.networks import Networks, PeerName, socket_peer
 from cogwork.io.proxy_protocol import ProxyHeader
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
@@ -29,7 +35,7 @@ from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 from cogwork.tls.identity import identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.config.settings import Listen, Tls
     from cogwork.container.connections.clients import ClientContext
@@ -82,6 +88,7 @@ class _Open:
     tls: ServerTls | None
     web: type[WebSocketStream] | None
     networks: _Networks
+    more: list[Listener] = field(default_factory=list)
 
 
 class Listeners:
@@ -140,6 +147,7 @@ class Listeners:
                         silence_s=self._peers.idle_timeout_s,
                     )
                     place.listener = Listener(sock, accept, descriptors=self.descriptors)
+                    self._open_more(place, accept, is_shared=is_shared)
                 elif held and listen.path in held:
                     sock = socket.socket(fileno=held[listen.path])
                     place.listener = Listener(
@@ -154,6 +162,24 @@ class Listeners:
         except Exception:
             self.close()
             raise
+
+    def _open_more(
+        self, place: _Open, accept: Callable[[socket.socket], None], *, is_shared: bool
+    ) -> None:
+        """Listen at a listener's further addresses, as far as there are such."""
+        assert place.listener is not None
+        for host in place.listen.more_hosts:
+            try:
+                sock = listening_socket(
+                    host,
+                    place.listener.port,
+                    is_shared=is_shared,
+                    silence_s=self._peers.idle_timeout_s,
+                )
+            except ListenError as error:
+                log.debug("%s", error)
+            else:
+                place.more.append(Listener(sock, accept, descriptors=self.descriptors))
 
     def open_for_links(self, listen: LinkSocket) -> None:
         """Listen for other containers of this machine.
@@ -236,8 +262,9 @@ class Listeners:
     def close(self) -> None:
         """Accept no more."""
         for place in self._open:
-            if place.listener is not None:
-                place.listener.close()
+            for listener in (place.listener, *place.more):
+                if listener is not None:
+                    listener.close()
         self._open.clear()
         for header in self._headers:
             header.close()
