@@ -11,7 +11,7 @@ from cython.cimports.cogwork.dataplane.encoding.octets import store_u32
 from cython.cimports.cogwork.dataplane.queue.chain import is_empty
 from cython.cimports.cogwork.dataplane.queue.packer import describe
 from cython.cimports.cogwork.dataplane.queue.pages import AHEAD
-from cython.cimports.cogwork.dataplane.queue.state import ATTEMPTS_AHEAD, is_shut, pack
+from cython.cimports.cogwork.dataplane.queue.state import ATTEMPTS_AHEAD, is_beyond, is_shut, pack
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ACQUIRED,
     EXCLUDED,
@@ -271,6 +271,8 @@ class Dispatcher:
         if is_shut(self.settlement):
             return 0
         self.items.restore()
+        if self.settlement.drops_head and is_beyond(self.settlement):
+            self.settlement.drop_beyond()
         if consumer.is_browser:
             return self.browse(consumer)
         if consumer.resumed:

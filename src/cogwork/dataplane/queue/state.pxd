@@ -37,6 +37,8 @@ cdef class QueueState(Terminus):
     cdef public uint64_t maximum_bytes
     # Whether these count what is out at a consumer: where publishers wait, they wait for all of it.
     cdef bint counts_out
+    # Whether what there is no room for any more has the head dropped.
+    cdef bint drops_head
     cdef public uint32_t maximum_delivery_count
     cdef public uint32_t maximum_acquisitions
     cdef public bint keeps_dead
@@ -69,6 +71,7 @@ cdef class QueueState(Terminus):
     cdef int fail(self, Item* item) except -1
     cdef int release(self, Item* item) except -1
     cdef int give_back(self, Item* item) except -1
+    cdef int drop_beyond(self) except -1
     cdef int drop_one(self, Item* item) except -1
     cdef int expire(self, double now_s) except -1
     cdef int expire_one(self, Item* item) except -1

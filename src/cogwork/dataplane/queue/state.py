@@ -26,6 +26,7 @@ from cython.cimports.cogwork.dataplane.queue.state import (
     is_choked,
     is_crammed,
     is_full,
+    is_shut,
 )
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ASIDE,
@@ -46,6 +47,9 @@ OVERACQUIRED = "acquisitions-exceeded"
 
 EXPIRE_MAX = cython.declare(uint32_t, 8192)
 """Items that expire in one tick: what is dead is handed to Python, which must not stall."""
+
+SHED_MAX = cython.declare(uint32_t, 8192)
+"""Items that go at once where more came back than there is room for; the others go in a later turn."""
 
 _STATES = ("ready", "waiting-for-group", "delayed", "returned", "out", "in-doubt", "leaving")
 
@@ -149,6 +153,12 @@ class QueueState(Terminus):
         if self.audit_events is not None:
             self.audit_events.dead_lettered(item, DROPPED)
         return self.forget(item)
+
+    def drop_beyond(self):
+        """Drop the head for what came back from consumers, before others may get it."""
+        if not is_shut(self) and self.shed(SHED_MAX):
+            self.core.postpone(self.wakeup)
+        return 0
 
     def shed(self, count_max: int) -> bool:
         """Drop the oldest ready items that there is no room for any more.

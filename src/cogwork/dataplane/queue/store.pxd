@@ -62,7 +62,6 @@ cdef class Store(Settlement):
     cdef int hold_answer(self, Terminus source) except -1
     cdef int note_durable(self) except -1
     cdef int receive(self, Shipment* s) except -1
-    cdef int drop_returned(self) except -1
     cdef int take_forwarded(self, Shipment* s) except -1
     cdef int note_forwarded(self) except -1
     cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1

@@ -98,9 +98,6 @@ LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
 INSTANT_S = cython.declare(cython.double, 1e-5)
 """A ttl below this one is none: messages tell milliseconds, and options no time at all."""
 
-SHED_MAX = cython.declare(uint32_t, 8192)
-"""Items that go at once where more came back than there is room for; the others go in a later turn."""
-
 _POLICIES = ("block", "drop-oldest", "reject", "reject-dead-letter")
 
 
@@ -218,6 +215,7 @@ class Store(Settlement):
         self.dead_letters_refused = name == "reject-dead-letter"
         self.full_policy = FULL_REJECTS if self.dead_letters_refused else _POLICIES.index(name)
         self.counts_out = self.full_policy == FULL_BLOCKS
+        self.drops_head = self.full_policy == FULL_DROPS_OLDEST
 
     def is_ready(self):
         is_kept_waiting: cython.bint = self.journal is not None and self.is_kept_waiting()
@@ -721,8 +719,8 @@ class Store(Settlement):
     def on_batch(self, port) -> None:
         """Serve what was gathered in a batch; called by the core at the wake-up."""
         self.dispatcher.sweep_departed()
-        if self.full_policy == FULL_DROPS_OLDEST and is_beyond(self):
-            self.drop_returned()
+        if self.drops_head and is_beyond(self):
+            self.drop_beyond()
         self.dispatcher.serve()
         if self.has_refused and self.is_ready():
             self.has_refused = False
@@ -734,12 +732,6 @@ class Store(Settlement):
                 self.near_inlet.renew_credit()
         if (self.exceptions or self.unsent) and self.handler is not None:
             self.handler.on_batch(self)
-
-    def drop_returned(self):
-        """Drop the head for what came back from consumers, before others may get it."""
-        if not is_shut(self) and self.shed(SHED_MAX):
-            self.core.postpone(self.wakeup)
-        return 0
 
     def counts(self) -> dict:
         """Count the items by where they stand, and what has happened so far."""
