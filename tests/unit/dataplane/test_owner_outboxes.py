@@ -24,12 +24,12 @@ WINDOW = 4096
 class Forwarding:
     """This container's part of a queue whose owner is a peer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds_back: bool = False) -> None:
         self.core = Core()
         self.entry = AddressEntry(self.core, "queue/a", CLOSEST_CODE)
         self.inlet = PartitionedInlet(Store(self.core), self.entry, 1, is_whole=True)
         self.entry.add_outlet(self.inlet)
-        self.outbox = OwnerOutbox(self.entry, ORIGIN, LIFE, FIRST)
+        self.outbox = OwnerOutbox(self.entry, ORIGIN, LIFE, FIRST, holds_back=holds_back)
         self.inlet.set_owners([self.outbox])
         self.client = peers.Peer(self.core)
         self.publisher = self.client.publisher(self.entry, window=10_000)
@@ -260,3 +260,62 @@ def test_a_message_that_was_refused_may_come_again() -> None:
     owner.send(2, "b")
     owner.send(1, "a")
     assert queue.texts() == ["a", "b"]
+
+
+# -- owners that change
+
+
+def test_what_the_next_owner_gets_first_is_what_the_last_one_has_not_answered() -> None:
+    forwarding = Forwarding(holds_back=True)
+    first = forwarding.send("a", "b", "c")
+    forwarding.owner.settle(forwarding.arrived()[1])
+    forwarding.lose()
+    forwarding.send("d")
+    assert (forwarding.outbox.unanswered, forwarding.entry.held) == (3, 1)
+    forwarding.connect()
+    arrivals = forwarding.arrived()
+    assert texts(arrivals) == ["a", "c", "d"]
+    assert [each.tag for each in arrivals] == [tag(FIRST + at) for at in (0, 2, 3)]
+    for each in arrivals:
+        forwarding.owner.settle(each)
+    assert sorted(forwarding.answered()) == [first + at for at in range(4)]
+
+
+def test_that_may_be_this_container_which_knows_what_was_taken() -> None:
+    forwarding = Forwarding(holds_back=True)
+    first = forwarding.send("a", "b", "c")
+    forwarding.arrived()
+    forwarding.lose()
+    forwarding.send("d")
+    store = forwarding.inlet.store
+    near = forwarding.inlet.near
+    forwarding.inlet.set_owners([store])
+    assert [text_of(data) for data, _ in store.peek(9)] == ["a", "b", "c", "d"]
+    assert {type(state) for state in forwarding.answered().values()} == {Accepted}
+    assert sorted(forwarding.answered()) == [first + at for at in range(4)]
+    assert (forwarding.outbox.link, forwarding.outbox.unanswered) == (near, 0)
+
+
+def test_no_more_is_taken_than_the_owner_has_room_for() -> None:
+    forwarding = Forwarding(holds_back=True)
+    forwarding.lose()
+    forwarding.connect(credit=2)
+    forwarding.send("a", "b", "c")
+    assert texts(forwarding.arrived()) == ["a", "b"]
+    assert (forwarding.outbox.room(), forwarding.entry.held) == (0, 1)
+    forwarding.owner.flow(forwarding.way, 1)
+    assert texts(forwarding.arrived()) == ["c"]
+
+
+def test_without_an_owner_what_has_no_answer_is_in_doubt_and_the_rest_waits() -> None:
+    forwarding = Forwarding(holds_back=True)
+    first = forwarding.send("a")
+    forwarding.lose()
+    forwarding.send("b")
+    assert forwarding.outbox.refuse() == 1
+    answered = forwarding.answered()
+    assert list(answered) == [first]
+    assert isinstance(answered[first], Modified)
+    assert forwarding.entry.held == 1
+    forwarding.connect()
+    assert texts(forwarding.arrived()) == ["b"]

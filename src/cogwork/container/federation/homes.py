@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     OpenWay = Callable[[str, str, AddressEntry, Opener], Away | None]
     """Attaches a link: the container, the address, whose entry has the messages, who asks."""
 
-__all__ = ("Homes",)
+__all__ = ("REFUSE_S", "Homes", "first_number", "origin_number")
 
 REFUSE_S = 10.0
 """So long messages wait for a home that is away."""
@@ -96,8 +96,7 @@ class Homes:
             restore_later: Has `restore` called after a moment.
             flush: Has what was written leave.
         """
-        digest = hashlib.blake2b(own.encode(), digest_size=ORIGIN_BYTES).digest()
-        self._origin = int.from_bytes(digest, "big")
+        self._origin = origin_number(own)
         self._incarnation = incarnation
         self._nodes = nodes
         self._open_way = open_way
@@ -156,9 +155,7 @@ class Homes:
     def _begin(self, address: str, node: Replicated) -> _Route:
         assert node.inlet is not None
         assert node.replica is not None
-        # Numbers rise over all outboxes of a queue in this life, and no clock is set back to them.
-        first = time.monotonic_ns() // 1000
-        outbox = OwnerOutbox(node.inlet.entry, self._origin, self._incarnation, first)
+        outbox = OwnerOutbox(node.inlet.entry, self._origin, self._incarnation, first_number())
         route = self._routes[address] = _Route(node, node.replica.home or "", outbox)
         outbox.on_released = partial(self._released, route)
         node.inlet.set_owners([outbox])
@@ -217,6 +214,20 @@ class Homes:
                     REFUSE_S,
                     route.outbox.refuse(),
                 )
+
+
+def origin_number(container: str) -> int:
+    """Return what the tags of forwarded messages name a container by."""
+    digest = hashlib.blake2b(container.encode(), digest_size=ORIGIN_BYTES).digest()
+    return int.from_bytes(digest, "big")
+
+
+def first_number() -> int:
+    """Return the first number of an outbox: above those of all earlier ones in this life.
+
+    No clock is set back to them.
+    """
+    return time.monotonic_ns() // 1000
 
 
 def _is_elsewhere(node: Replicated) -> bool:

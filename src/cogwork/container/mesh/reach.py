@@ -472,6 +472,7 @@ class Reach:
         """Look at what queues have, and at what they need no more."""
         self.queue_federation.tick(now_s)
         self.partitions.tick()
+        self.owners.tick()
         self.homes.tick()
         if self._leaving:
             self._end_left()

@@ -187,7 +187,7 @@ class TunnelAcceptor:
         if entry is None:
             end.refuser = partial(answer_from_elsewhere, vhost)
         # Its tags tell what is sent again.
-        end.wants_tags = HOMED in (attach.properties or {})
+        end.wants_tags = not {HOMED, OWNED}.isdisjoint(attach.properties or {})
         link.carry(end)
         link.attach(
             source=attach.source or Source(),

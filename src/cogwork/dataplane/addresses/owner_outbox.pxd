@@ -7,7 +7,6 @@ from cogwork.dataplane.queue.forward_dedup cimport FORWARD_TAG_BYTES
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.transport.delivery cimport Delivery
-from cogwork.dataplane.transport.outgoing cimport OutgoingLink
 from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
 
 
@@ -15,7 +14,8 @@ from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
 cdef class OwnerOutbox(Terminus):
     cdef readonly Core core
     cdef readonly AddressEntry entry
-    cdef readonly OutgoingLink link
+    cdef readonly Terminus link
+    cdef readonly bint holds_back
     cdef public object on_released
     cdef readonly bint is_refusing
     cdef readonly uint64_t sent_again
@@ -32,6 +32,9 @@ cdef class OwnerOutbox(Terminus):
     cdef int64_t held_bytes
     cdef bint has_refused
     cdef uint8_t[FORWARD_TAG_BYTES] tag
+    cdef bint has_way(self) except -1
+    cdef bint has_link(self) noexcept
+    cpdef go_on(self)
     cdef int pump(self) except -1
     cdef int send(self, uint64_t number) except -1
     cdef int grow(self) except -1

@@ -9,6 +9,12 @@ published a message is told what became of it, and not that this is not known.
 No more is kept than the owner tells apart, or `BYTES_MAX`; the address holds what comes then. Where
 the owner is away for long, `refuse` answers all that is kept, and all that comes, until there is a
 link again.
+
+An owner that changes, as that of a replicated queue, has no link for as long as nobody knows who is
+the next one. So an outbox may hold back: it takes only what its link takes at once, and all else
+waits at the address, where its publishers feel it. What it keeps then is what was sent and has no
+answer. The next owner may be this container itself: then it goes to the own inlet for what others
+send, under the same tags.
 """
 
 import cython
@@ -16,6 +22,7 @@ from cython.cimports.cogwork.dataplane.encoding.octets import store_u64
 from cython.cimports.cogwork.dataplane.queue.forward_dedup import FORWARDS_MAX
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 from cython.cimports.cogwork.dataplane.transport.delivery import ship
+from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     LOST,
@@ -38,7 +45,9 @@ class OwnerOutbox(Terminus):
 
     Attributes:
         entry: The address whose messages it takes.
-        link: The present link to the owner; None while there is none.
+        link: The present link to the owner, or the inlet of this container where that is the owner;
+            None while there is neither.
+        holds_back: Whether it takes only what can go on at once.
         on_released: Called where the owner gives something back although the link stands.
         is_refusing: Whether the owner has been away for too long.
         sent_again: How many were sent more than once.
@@ -46,7 +55,15 @@ class OwnerOutbox(Terminus):
         lost: Those of them of which nobody is told.
     """
 
-    def __init__(self, entry: AddressEntry, origin: int, incarnation: int, first: int):
+    def __init__(
+        self,
+        entry: AddressEntry,
+        origin: int,
+        incarnation: int,
+        first: int,
+        *,
+        holds_back: bool = False,
+    ):
         """Keep nothing yet.
 
         Args:
@@ -55,7 +72,9 @@ class OwnerOutbox(Terminus):
             incarnation: This container's.
             first: The first message's number: above all that an earlier outbox of this life has
                 given for the same queue.
+            holds_back: Whether it takes only what can go on at once.
         """
+        self.holds_back = holds_back
         self.core = entry.core
         self.entry = entry
         self.first = self.unsent = self.following = self.untried = first
@@ -77,16 +96,24 @@ class OwnerOutbox(Terminus):
         if self.is_refusing:
             return True
         if self.following - self.first < FORWARDS_MAX and self.held_bytes < BYTES_MAX:
-            return True
+            if not self.holds_back or self.has_way():
+                return True
         self.has_refused = True
         return False
+
+    def has_way(self):
+        """Return whether a message would go on at once."""
+        return self.link is not None and self.unsent == self.following and self.link.is_ready()
 
     def room(self) -> int:
         """Return how many messages it takes at most."""
         if not self.is_ready():
             return 0
         self.has_refused = True  # so that room is told of as soon as there is more
-        return FORWARDS_MAX - (self.following - self.first)
+        left: uint64_t = FORWARDS_MAX - (self.following - self.first)
+        if self.holds_back and isinstance(self.link, OutgoingLink):
+            left = min(left, cython.cast(OutgoingLink, self.link).credit)
+        return left
 
     def outstanding(self):
         return cython.cast(uint32_t, self.following - self.first)
@@ -146,22 +173,33 @@ class OwnerOutbox(Terminus):
         self.link = link
         self.unsent = self.first
         if link is not None:
-            link.feeder = self
+            if isinstance(link, OutgoingLink):
+                cython.cast(OutgoingLink, link).feeder = self
             self.is_refusing = False
-            self.pump()
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Send what the link takes by now, and let what the address holds follow."""
+        self.pump()
+        if self.has_refused and self.is_ready():
+            self.take_more()
 
     def on_ready(self, link):
-        return self.pump() if link is self.link else 0
+        if link is self.link:
+            self.go_on()
+        return 0
 
     def has_waiting(self):
         return self.unsent < self.following
 
     def pump(self):
         """Send what the link takes."""
+        number: uint64_t
         while self.unsent < self.following and self.link is not None and self.link.is_ready():
-            if self.slots[self.unsent % self.capacity] != cython.NULL:
-                self.send(self.unsent)
-            self.unsent += 1
+            number = self.unsent
+            self.unsent += 1  # the answer may come while it is sent, and find the next one
+            if self.slots[number % self.capacity] != cython.NULL:
+                self.send(number)
         return 0
 
     def send(self, number):
@@ -195,13 +233,19 @@ class OwnerOutbox(Terminus):
             return SETTLE  # its link is lost: it goes out on the next one
         if verdict.code == RELEASED:
             # The owner is none any more, or not yet: a link to it is tried again.
-            if self.link is not None and not self.link.detached and self.on_released is not None:
+            if self.on_released is not None and self.has_link():
                 self.on_released()
             return SETTLE
         self.settle_one(token, verdict)
         if self.has_refused and self.is_ready():
             self.take_more()
         return SETTLE
+
+    def has_link(self):
+        """Return whether there is a link to another container."""
+        if not isinstance(self.link, OutgoingLink):
+            return False
+        return not cython.cast(OutgoingLink, self.link).detached
 
     def settle_one(self, number, verdict):
         """Tell whoever has published a message what has become of it, and forget it."""
@@ -226,11 +270,14 @@ class OwnerOutbox(Terminus):
         return self.entry.renew_credit()
 
     def refuse(self) -> int:
-        """Answer all that is kept, and all that comes until there is a link; return how many."""
+        """Answer all that is kept, and all that comes until there is a link; return how many.
+
+        One that holds back leaves what comes to wait at the address.
+        """
         verdict: Verdict
         number: uint64_t
         count: uint64_t = self.refused
-        self.is_refusing = True
+        self.is_refusing = not self.holds_back
         fill_verdict(cython.address(verdict), LOST, None)
         for number in range(self.first, self.following):
             if self.slots[number % self.capacity] != cython.NULL:
@@ -242,5 +289,6 @@ class OwnerOutbox(Terminus):
     def close(self) -> None:
         """Take it out of use; what is kept is lost."""
         self.link = None
+        self.holds_back = False
         self.refuse()
         self.core.unregister(self)

@@ -76,7 +76,11 @@ class PartitionedInlet(Terminus):
     def set_owners(self, owners: list) -> None:
         """Say who owns each partition, and let what waits for its owner go on."""
         assert len(owners) == self.count
+        former: object = self.owners[0]
         self.owners = list(owners)
+        if self.is_whole and isinstance(former, OwnerOutbox) and self.owners[0] is self.store:
+            # What another owner has not answered comes first, and is known if that took it.
+            cython.cast(OwnerOutbox, former).set_link(self.near)
         self.entry.serve_held()
         self.entry.renew_credit()
 
@@ -174,6 +178,8 @@ class PartitionedInlet(Terminus):
                     return None
                 total += room
             elif isinstance(owner, OwnerOutbox):
+                if cython.cast(OwnerOutbox, owner).holds_back:
+                    self.entry.rationed = True
                 total += cython.cast(OwnerOutbox, owner).room()
             elif owner is not None:
                 self.entry.rationed = True
