@@ -155,6 +155,24 @@ def test_a_command_purges_a_queue_at_its_home(members: dict[str, Member]) -> Non
         assert queue_length(channel, "one") == 0
 
 
+def test_a_command_shows_items_at_their_home(members: dict[str, Member]) -> None:
+    sizes = [1, 100, 200_000, 10, *[70_000] * 20]
+    with basic_channel(members["b"].served) as channel:
+        channel.confirm_delivery()
+        for size in sizes:
+            channel.basic_publish("", "one", bytes([97 + size % 26]) * size)
+        shown = done("queue", "peek", members["c"].url, "queue/one", "--json", "--count", "30")
+        here = done("queue", "peek", members["a"].url, "queue/one", "--json", "--count", "30")
+        found = [json.loads(line) for line in shown.stdout.splitlines()]
+        expected = [json.loads(line) for line in here.stdout.splitlines()]
+        for row in (*found, *expected):
+            del row["age_s"]
+        assert found == expected
+        assert len(found) == len(sizes)
+        assert queue_length(channel, "one") == len(sizes)
+        channel.queue_purge("one")
+
+
 def test_a_queue_is_deleted_at_its_home_unless_it_is_in_use(members: dict[str, Member]) -> None:
     with (
         basic_connection(members["a"].served) as home,

@@ -476,6 +476,18 @@ class ContainerView(Protocol):
             Unavailable: Its owner does not answer.
         """
 
+    def peek_elsewhere(
+        self, address: str, count: int, offset: int
+    ) -> Awaitable[list[dict[str, object]]] | None:
+        """Return items of a queue that another container owns, each with `message` and its facts.
+
+        Fewer than `count` come where they are large, and none where there are no more. None is
+        returned where the queue is not another container's.
+
+        Raises:
+            Unavailable: Its owner does not answer.
+        """
+
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
         """Have the whole cluster give up a queue with what it holds; tell whether there was one.
 

@@ -197,6 +197,9 @@ class FakeContainer:
     def purge_elsewhere(self, _address: str) -> None:
         return None
 
+    def peek_elsewhere(self, _address: str, _count: int, _offset: int) -> None:
+        return None
+
     async def withdraw_queue(self, _address: str) -> bool:
         if self.trouble is not None:
             raise self.trouble

@@ -1,21 +1,25 @@
-"""What a container asks the owner of a queue: how many items it has, to purge it, to give it up.
+"""What a container asks the owner of a queue: what items it has, to purge it, to give it up.
 
 Theory of operation. A question is an attach on the tunnel to the owner, with the question among its
 properties, and the answer is among those of the attach that answers it; then the link is detached.
-So a question needs no address of its own, and comes behind what was sent to the owner before.
+So a question needs no address of its own, and comes behind what was sent to the owner before. What
+is more than an attach can hold is asked for piece by piece: each answer says how much there is, and
+a sum over all of it, by which pieces of different moments are told apart.
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.names import ANSWER, HOMED, OWNED, QUESTION, VHOST
+from cogwork.dataplane.encoding.codec import decode, encode
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.plugin.capabilities import Removable, Replicated, replica_of
 from cogwork.plugin.node import Refused
@@ -32,20 +36,26 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.plugin.node import Node
 
+    Answer = Mapping[str, Any]
+    """Figures by name; `octets` where there is more to tell."""
+
 __all__ = (
     "COUNTS",
     "GIVE_UP",
+    "PEEK",
     "PURGE",
     "RESERVE",
     "OwnerAway",
     "Questions",
     "answer",
+    "peek_at_owner",
     "standing_of",
 )
 
 COUNTS: Final = "counts"
 PURGE: Final = "purge"
 GIVE_UP: Final = "give-up"
+PEEK: Final = "peek"
 
 RESERVE: Final = "reserve"
 """What a question for counts has besides where a consumer is about to come: the number by which its
@@ -62,6 +72,16 @@ HOME_TIMEOUT_S = 3.0
 has just been declared."""
 
 PAUSE_S = 0.05
+
+PIECE_BYTES = 16 * 1024
+"""Octets of one answer: it is a frame, and frames between containers have more."""
+
+PEEK_STEP = 10
+PEEK_BYTES_MAX = 1024 * 1024
+"""Items of one page, as far as they have no more octets; one is shown in any case."""
+
+PEEK_ATTEMPTS = 5
+"""How often a page is asked for again that changed while its pieces came."""
 
 
 class OwnerAway(CogworkError):
@@ -104,14 +124,14 @@ class _NotKnown(Exception):
 class _Asked:
     """A question under way: the context of its link."""
 
-    told: Future[Mapping[str, int]]
+    told: Future[Answer]
 
     def attached(self, link: Link) -> None:
         """Take the answer; a refusal has none, and is followed by a detach."""
         properties = {} if link.remote is None else link.remote.properties or {}
         said = properties.get(ANSWER)
         if isinstance(said, dict) and not self.told.done():
-            self.told.set_result({str(key): int(value) for key, value in said.items()})
+            self.told.set_result({str(key): _value(value) for key, value in said.items()})
             link.detach()
 
     def stopping(self, _link: Link) -> None:
@@ -148,7 +168,7 @@ class Questions:
         self._is_reachable = is_reachable
         self._count = 0
 
-    async def ask(self, address: str, question: str, **details: int) -> Mapping[str, int]:
+    async def ask(self, address: str, question: str, **details: int) -> Answer:
         """Ask the owner of a queue, which is another container, or this one since a moment ago.
 
         Args:
@@ -186,9 +206,7 @@ class Questions:
             raise OwnerAway(address, "")
         return replica.owner or "", replica.home is not None
 
-    async def _ask(
-        self, container: str, address: str, question: Mapping[str, object]
-    ) -> Mapping[str, int]:
+    async def _ask(self, container: str, address: str, question: Mapping[str, object]) -> Answer:
         session = self._session_to(container)
         if session is None:
             raise _NotKnown
@@ -216,6 +234,49 @@ def _give_up(asked: _Asked, link: Link) -> None:
     if not asked.told.done():
         asked.told.set_exception(_NotKnown)
         link.detach()
+
+
+def _value(value: object) -> int | bytes:
+    return value if isinstance(value, bytes) else int(str(value))
+
+
+async def peek_at_owner(
+    questions: Questions, address: str, count: int, offset: int
+) -> list[dict[str, object]]:
+    """Return some items of a queue that another container owns; none where there are no more.
+
+    Args:
+        questions: Of the queue's virtual host.
+        address: The queue.
+        count: How many at most; they may be fewer.
+        offset: How many to leave out first.
+
+    Raises:
+        OwnerAway: It cannot be reached, or its items change faster than they can be shown.
+    """
+    for _ in range(PEEK_ATTEMPTS):
+        messages = bytearray()
+        said = await questions.ask(address, PEEK, index=offset, count=count, start=0)
+        messages += said["octets"]
+        check = said["check"]
+        while len(messages) < said["size"] and said["check"] == check:
+            asked = {"index": offset, "count": count, "start": len(messages)}
+            said = await questions.ask(address, PEEK, **asked)
+            messages += said["octets"]
+        if said["check"] == check:
+            return _items_of(said, bytes(messages))
+    raise OwnerAway(address, "")
+
+
+def _items_of(said: Answer, messages: bytes) -> list[dict[str, object]]:
+    """Put the messages of a page to their facts."""
+    found: Any = decode(said["facts"])[0]
+    at = 0
+    for facts in found:
+        size = facts.pop("size")
+        facts["message"] = messages[at : at + size]
+        at += size
+    return list(found)
 
 
 # -- the owner's side
@@ -254,14 +315,40 @@ def _end(link: Link, *, is_durable: bool) -> None:
         link.detach()
 
 
-def _tell(link: Link, said: Mapping[str, int]) -> None:
+def _tell(link: Link, said: Answer) -> None:
     link.attach(source=Source(), target=Target(), properties={ANSWER: dict(said)})
 
 
-def _answer(vhost: Place, node: Replicated, question: Mapping[str, object]) -> Mapping[str, int]:
+def _page(node: Replicated, question: Mapping[str, object]) -> Answer:
+    """Return a piece of a page of items, as `peek_at_owner` puts it together."""
+    index, count, start = (int(str(question.get(key, 0))) for key in ("index", "count", "start"))
+    facts: list[dict[str, object]] = []
+    messages: list[bytes] = []
+    for message, known in node.store.peek(min(count, PEEK_STEP), index):
+        if messages and sum(map(len, messages)) + len(message) > PEEK_BYTES_MAX:
+            break
+        facts.append({**known, "size": len(message)})
+        messages.append(message)
+    octets = b"".join(messages)
+    numbers = repr([each["item"] for each in facts]).encode()
+    return {
+        "octets": octets[start : start + PIECE_BYTES],
+        "size": len(octets),
+        "check": zlib.crc32(octets, zlib.crc32(numbers)),
+        "facts": encode(facts),  # ages are others each time
+    }
+
+
+def _answer(vhost: Place, node: Replicated, question: Mapping[str, object]) -> Answer:
+    if question.get("ask") == PEEK:
+        return _page(node, question)
     standing = standing_of(vhost, node.address)
     kind, counts = question.get("ask"), node.store.counts()
-    said = {"ready": counts["ready"], "consumers": counts["consumers"], "is-done": 1}
+    said: dict[str, int] = {
+        "ready": counts["ready"],
+        "consumers": counts["consumers"],
+        "is-done": 1,
+    }
     if standing is not None:  # it knows those that wait for their turn, too
         standing.use()
         said["consumers"] = standing.consumer_count

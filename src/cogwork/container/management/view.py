@@ -21,7 +21,7 @@ from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.requester import ClientRequester
-from cogwork.container.federation.questions import PURGE, OwnerAway
+from cogwork.container.federation.questions import PURGE, OwnerAway, peek_at_owner
 from cogwork.container.management.exchanges import ManagedExchanges
 from cogwork.container.management.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
@@ -283,11 +283,25 @@ class View:
 
     def purge_elsewhere(self, address: str) -> Awaitable[int] | None:
         """Drop what waits in a queue that another container owns; None where none does."""
-        name = address.removeprefix("/")
-        replica, reach = replica_of(self._vhost.nodes.get(name)), self._vhost.reach
+        questions, name = self._questions_of(address), address.removeprefix("/")
+        return None if questions is None else _purge_by(questions, name)
+
+    def peek_elsewhere(
+        self, address: str, count: int, offset: int
+    ) -> Awaitable[list[dict[str, object]]] | None:
+        """Return items of a queue that another container owns; None where none does."""
+        questions, name = self._questions_of(address), address.removeprefix("/")
+        return None if questions is None else _peek_by(questions, name, count, offset)
+
+    def _questions_of(self, address: str) -> Questions | None:
+        """Return what asks the owner of a queue, if that is another container."""
+        replica, reach = (
+            replica_of(self._vhost.nodes.get(address.removeprefix("/"))),
+            self._vhost.reach,
+        )
         if replica is None or replica.epoch is not None or reach is None:
             return None
-        return _purge_by(reach.questions, name)
+        return reach.questions
 
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
         """Have the whole cluster give up a queue; tell whether there was one."""
@@ -501,6 +515,20 @@ async def _purge_by(questions: Questions, address: str) -> int:
         Unavailable: It does not answer.
     """
     try:
-        return (await questions.ask(address, PURGE))["purged"]
+        return int((await questions.ask(address, PURGE))["purged"])
+    except OwnerAway as away:
+        raise Unavailable(str(away)) from away
+
+
+async def _peek_by(
+    questions: Questions, address: str, count: int, offset: int
+) -> list[dict[str, object]]:
+    """Look at items of a queue at its owner.
+
+    Raises:
+        Unavailable: It does not answer.
+    """
+    try:
+        return await peek_at_owner(questions, address, count, offset)
     except OwnerAway as away:
         raise Unavailable(str(away)) from away

@@ -91,11 +91,16 @@ class Queues:
                 raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
         return Reply({}, 204)
 
-    def peek(self, request: Request, requester: Requester) -> Reply:
+    def peek(self, request: Request, requester: Requester) -> Reply | Steps:
         """Show items: a list of maps, each with `message`, encoded, and facts about the item."""
-        queue = self._find(request, requester)
+        name = request.required_name()
+        demand(requester, name)
         offset = request.number("index", 0)
         count = min(request.number("count", 10, least=1), PEEK_MAX)
+        asked = self._container.peek_elsewhere(name, count, offset)
+        if asked is not None:
+            return self._peek_elsewhere(asked)
+        queue = self._find(request, requester)
         items: list[dict[str, object]] = []
         size_bytes = 0
         while len(items) < count and size_bytes < PEEK_SIZE_BYTES_MAX:
@@ -104,6 +109,10 @@ class Queues:
             size_bytes += sum(len(message) for message, _ in shown)
             if not shown:
                 break
+        return Reply(items, properties={"count": len(items)})
+
+    def _peek_elsewhere(self, asked: Awaitable[list[dict[str, object]]]) -> Steps:
+        items = yield from finished(self._container, asked)
         return Reply(items, properties={"count": len(items)})
 
     def purge(self, request: Request, requester: Requester) -> Steps:
