@@ -24,7 +24,7 @@ FORCE = Symbol("cogwork:force")
 """A property of the open: true asks never to be redirected."""
 
 REDIRECTS = Symbol("cogwork:redirects")
-"""A property of the open: how many redirects in a row have led here."""
+"""A property of the open: how many redirects in a row have led here; who sends it follows them."""
 
 MESH = Symbol("cogwork:mesh")
 """A property of the open of a container that is linked with this one."""

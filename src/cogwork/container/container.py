@@ -44,6 +44,7 @@ from cogwork.container.journals.vhost_journals import VhostJournals
 from cogwork.container.leaving import UNDER_WAY_S, Leaving
 from cogwork.container.management.view import View
 from cogwork.container.mesh.service import MeshService
+from cogwork.container.rebalancing import Rebalancing
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.security.access import Access
 from cogwork.container.security.log import SecurityLog
@@ -215,6 +216,7 @@ class Container:
         self.on_leave: Callable[[], None] = _stay
         self.failure: CogworkError | None = None
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
+        self.rebalancing = Rebalancing(self._balance, self.attachments, self.core)
         options = configuration.telemetry
         self._heartbeat = None if options is None else Heartbeat(self, options)
 

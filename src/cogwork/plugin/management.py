@@ -549,6 +549,16 @@ class ContainerView(Protocol):
                 cluster.
         """
 
+    def rebalance(self, most: int) -> Awaitable[dict[str, object]]:
+        """Move some of the clients that this container has beyond its share.
+
+        Args:
+            most: How many at most.
+
+        Returns:
+            `usage`, `surplus`, `movable` and `moved`, as in `docs/management.md`.
+        """
+
     def cluster_status(self) -> Awaitable[dict[str, object]]:
         """Ask all members of the cluster how they are; see `cogwork.container.cluster.roll_call`.
 

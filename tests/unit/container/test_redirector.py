@@ -279,3 +279,14 @@ def test_clients_that_do_not_tell_of_redirects_are_still_spread_when_they_come_s
     crowd.run(120.0)
     assert sum(crowd.clients.values()) == 1000
     assert_even(list(crowd.clients.values()))
+
+
+def test_a_client_that_stands_goes_where_there_is_least_to_do() -> None:
+    redirector = Redirector(None)
+    redirector.update("b", 3, ["amqp://b:5672"], 0.0, load=4.0)
+    redirector.update("c", 5, ["amqp://c:5672"], 0.0)
+    assert redirector.usages == [7.0, 5.0]
+    found = [redirector.move(NEWCOMER, 0.0) for _ in range(4)]
+    assert [each.target.name for each in found if each] == ["c", "c", "b", "c"]
+    assert redirector.usages == [8.0, 8.0]
+    assert redirector.move(Newcomer("amqps"), 0.0) is None, "nobody takes what it speaks"

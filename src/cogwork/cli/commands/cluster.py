@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ WATCH_S = 1.0
 
 ROOT_TIMEOUT_S = 60.0
 """A member that is first in line waits for 5 s, and longer after others took turns with it."""
+
+REBALANCE_S = 1.0
 
 DIGEST_SHOWN = 12
 """Characters of a digest that people compare; JSON has all of it."""
@@ -474,6 +477,55 @@ def _tell_primaries(facts: Facts, *, as_json: bool) -> None:
     else:
         held = "is to have" if facts["moving"] else "has"
         click.echo(visible(f"the cluster {held} the primaries {', '.join(facts['voters'])}"))
+
+
+def _single_urls(
+    context: click.Context, parameter: click.Parameter, urls: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(single_url(context, parameter, url) for url in urls)
+
+
+@cluster.command("rebalance")
+@click.argument("urls", nargs=-1, required=True, metavar="URL...", callback=_single_urls)
+@click.option(
+    "--rate",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Clients that are moved in a second.",
+)
+@click.option("--dry-run", is_flag=True, help="Print how many would be moved, move nobody.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each URL.")
+def rebalance(urls: tuple[str, ...], *, rate: int, dry_run: bool, as_json: bool) -> None:
+    """Move clients to containers with less to do.
+
+    Each container at a URL sends what it has beyond the mean of itself and its neighbours to those
+    with less to do, a few clients a second. Only clients are moved that follow redirects, as
+    Cogwork's own do, and that do not ask to stay.
+    """
+    for url in urls:
+        work = partial(_rebalance, url=url, rate=0 if dry_run else rate, is_told=not as_json)
+        found = reach(url, work, force=True)
+        if as_json:
+            click.echo(json.dumps(jsonable({"url": url, **found})))
+
+
+async def _rebalance(client: Client, *, url: str, rate: int, is_told: bool) -> Facts:
+    """Have a container move clients until it has no more than its share, or none can be moved."""
+    moved = 0
+    while True:
+        reply = await Manager(client).ask("REBALANCE", TYPE, body={"most": rate})
+        found: Facts = dict(reply.body)  # type: ignore[call-overload]  # a map of AMQP
+        moved += found["moved"]
+        if is_told:
+            verb = "moved" if rate else "to move"
+            count = moved if rate else min(found["surplus"], found["movable"])
+            click.echo(visible(f"{url}: usage {found['usage']:g}, {verb} {count}"))
+        if not found["moved"]:
+            return {**found, "moved": moved}
+        await asyncio.sleep(REBALANCE_S)
 
 
 @cluster.command("forget")

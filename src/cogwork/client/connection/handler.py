@@ -139,7 +139,8 @@ class ConnectionHandler(DiallingSide):
         if hostname is None:
             hostname = f"vhost:{vhost}" if vhost else self.endpoint.name
         asked: dict[Symbol, object] = {FORCE: True} if self._insists else {}
-        if self._redirects:
+        # That it is there says that this client follows redirects (`cogwork cluster rebalance`).
+        if self._redirects or not self._insists:
             asked[REDIRECTS] = UInt(self._redirects)
         opening = Open(
             container_id=self._options.name,

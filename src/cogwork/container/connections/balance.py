@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import resource
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from cogwork.amqp.redirect import FORCE
+from cogwork.amqp.redirect import FORCE, REDIRECTS
 from cogwork.container.connections.redirect import Newcomer, Redirector
+from cogwork.container.connections.usage import load_of, surplus_of
 from cogwork.dataplane.connection import Connection
 from cogwork.router.mesh.bounds import HOSTS_MAX
 from cogwork.router.mesh.messages import Figures
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.redirect import Redirect
     from cogwork.config.mesh_settings import MeshOptions
+    from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.peers import Peers
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
@@ -52,12 +54,44 @@ class Balance:
         age_s = options.heartbeat_s + SWEEP_S
         self._redirector = Redirector(options.redirect_margin, age_s)
         self._known: set[str] = set()
+        self._load = 0.0
         self._own: tuple[str, ...] = ()
         peers.redirect = self._choose
 
     def _choose(self, newcomer: Newcomer) -> Redirect | None:
         self._forget_gone()
-        return self._redirector.choose(newcomer, self._peers.clients, time.monotonic())
+        return self._redirector.choose(newcomer, self.usage, time.monotonic())
+
+    @property
+    def usage(self) -> float:
+        """What this container has to do, counted in clients."""
+        return self._peers.clients + self._load
+
+    @property
+    def surplus(self) -> int:
+        """How many clients this container has beyond its share."""
+        self._forget_gone()
+        return surplus_of(self.usage, self._redirector.usages)
+
+    def movable(self) -> list[tuple[Connection, ClientContext]]:
+        """List the clients that can be moved: they follow redirects, and do not ask to stay."""
+        found = []
+        for connection, client in self._peers.connections.items():
+            opened = connection.remote if isinstance(connection, Connection) else None
+            if opened is None or not client.is_counted or connection.is_over:
+                continue
+            properties = opened.properties or {}
+            if REDIRECTS in properties and properties.get(FORCE) is not True:
+                found.append((cast("Connection", connection), client))
+        return found
+
+    def move(self, connection: Connection, client: ClientContext) -> bool:
+        """Redirect a client that stands to where there is least to do; tell whether it goes."""
+        newcomer = Newcomer(client.listen.scheme, is_near=client.listen.is_loopback)
+        redirect = self._redirector.move(newcomer, time.monotonic())
+        if redirect is not None:
+            connection.close(redirect.to_error(frame_size_bytes=connection.wire.max_frame_out))
+        return redirect is not None
 
     def _forget_gone(self) -> None:
         """Send nobody where there is no link any more: clients of one that died come at once."""
@@ -105,10 +139,14 @@ class Balance:
             # Workers share their listeners: who is sent there may come back.
             hosts = [url for url in self._mesh.hosts.get(neighbour, ()) if url not in self._own]
             if link.figures is not None and hosts:
-                self._redirector.update(neighbour, link.figures.connections, hosts, now_s)
+                load = load_of(link.figures)
+                clients = link.figures.connections
+                self._redirector.update(neighbour, clients, hosts, now_s, load)
             else:
                 self._redirector.remove(neighbour)
-        self._mesh.mesh.set_figures(self._figures(len(active)))
+        figures = self._figures(len(active))
+        self._load = load_of(figures)
+        self._mesh.mesh.set_figures(figures)
 
     def _figures(self, peers: int) -> Figures:
         queues = [node for vhost in self._vhosts.values() for node in vhost.nodes.storing.values()]

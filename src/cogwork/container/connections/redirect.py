@@ -1,11 +1,12 @@
 """Which newcomers a container sends away, and where to: a pure decision.
 
-Theory of operation. A container knows its own clients exactly, and of the others what their last
-hello said. That is old by up to a heartbeat, so the newcomers that were sent to each since are
-added: each of them until the figures have grown by one, or are so much younger that it must be
-among them or has gone elsewhere. A newcomer that was redirected already is kept. Whoever sent it
-here knew what it had sent and this container does not: by its older figures of the others it would
-send most of a crowd back.
+Theory of operation. What counts is the usage: clients, and messages and memory counted in clients
+(`container/connections/usage`). A container knows its own clients exactly, and of the others what
+their last hello said. That is old by up to a heartbeat, so the newcomers that were sent to each
+since are added: each of them until the figures have grown by one, or are so much younger that it
+must be among them or has gone elsewhere. A newcomer that was redirected already is kept. Whoever
+sent it here knew what it had sent and this container does not: by its older figures of the others
+it would send most of a crowd back.
 """
 
 from __future__ import annotations
@@ -44,19 +45,22 @@ class Newcomer(NamedTuple):
 class _Other:
     """Another container, as its hellos tell, and the newcomers that are on their way to it."""
 
-    __slots__ = ("_sent_s", "clients", "hosts")
+    __slots__ = ("_sent_s", "clients", "hosts", "load")
 
     def __init__(self) -> None:
         self.clients = 0
+        self.load = 0.0
         self.hosts: dict[str, list[Host]] = {}
         self._sent_s: deque[float] = deque()
 
     @property
-    def expected(self) -> int:
-        """Counts its clients once those on their way have arrived."""
-        return self.clients + len(self._sent_s)
+    def usage(self) -> float:
+        """What it has to do once those on their way have arrived, counted in clients."""
+        return self.clients + len(self._sent_s) + self.load
 
-    def update(self, clients: int, hosts: dict[str, list[Host]], counted_s: float) -> None:
+    def update(
+        self, clients: int, hosts: dict[str, list[Host]], counted_s: float, load: float
+    ) -> None:
         """Take over figures, and no longer counts beside them whom they count.
 
         Whoever was sent before `counted_s` is among them, or has gone elsewhere.
@@ -66,6 +70,7 @@ class _Other:
         while self._sent_s and self._sent_s[0] < counted_s:
             self._sent_s.popleft()
         self.clients = clients
+        self.load = load
         self.hosts = hosts
 
     def send(self, now_s: float) -> None:
@@ -99,7 +104,14 @@ class Redirector:
         self._counted_after_s = age_s + ARRIVAL_S
         self._others: dict[str, _Other] = {}
 
-    def update(self, container_id: str, clients: int, urls: Iterable[str], now_s: float) -> None:
+    def update(
+        self,
+        container_id: str,
+        clients: int,
+        urls: Iterable[str],
+        now_s: float,
+        load: float = 0.0,
+    ) -> None:
         """Take over what another container says of itself, new or once more.
 
         One that drains is to be `remove`d instead.
@@ -109,20 +121,26 @@ class Redirector:
             clients: How many it has.
             urls: Where it can be reached, as `scheme://HOST:PORT`; others are left out.
             now_s: The time, by the monotonic clock.
+            load: What it has to do besides, counted in clients.
         """
         other = self._others.setdefault(container_id, _Other())
-        other.update(clients, _hosts_by_scheme(urls), now_s - self._counted_after_s)
+        other.update(clients, _hosts_by_scheme(urls), now_s - self._counted_after_s, load)
 
     def remove(self, container_id: str) -> None:
         """Send nobody to a container from now on: it cannot be reached, or drain."""
         self._others.pop(container_id, None)
 
-    def choose(self, newcomer: Newcomer, clients: int, now_s: float) -> Redirect | None:
+    @property
+    def usages(self) -> list[float]:
+        """What the others have to do, counted in clients."""
+        return [other.usage for other in self._others.values()]
+
+    def choose(self, newcomer: Newcomer, usage: float, now_s: float) -> Redirect | None:
         """Decide over one newcomer.
 
         Args:
             newcomer: What is known of it.
-            clients: How many this container has, without the newcomer.
+            usage: What this container has to do, counted in clients, without the newcomer.
             now_s: The time, by the monotonic clock.
 
         Returns:
@@ -130,14 +148,27 @@ class Redirector:
         """
         if not self.is_draining and (self.margin is None or newcomer.redirects):
             return None
-        others = sorted(self._others.items(), key=lambda item: (item[1].expected, item[0]))
-        reachable = [(other, hosts) for _, other in others if (hosts := other.hosts_for(newcomer))]
+        reachable = self._reachable(newcomer)
         if not reachable:
             return None
         least_used, _ = reachable[0]
-        if not self.is_draining and clients <= least_used.expected + (self.margin or 0):
+        if not self.is_draining and usage <= least_used.usage + (self.margin or 0):
             return None
-        least_used.send(now_s)
+        return self._send(reachable, now_s)
+
+    def move(self, newcomer: Newcomer, now_s: float) -> Redirect | None:
+        """Return where a client that stands is to go, which has least to do; None for nowhere."""
+        reachable = self._reachable(newcomer)
+        return self._send(reachable, now_s) if reachable else None
+
+    def _reachable(self, newcomer: Newcomer) -> list[tuple[_Other, list[Host]]]:
+        """List the others that a client reaches, with where; those with least to do come first."""
+        others = sorted(self._others.items(), key=lambda item: (item[1].usage, item[0]))
+        return [(other, hosts) for _, other in others if (hosts := other.hosts_for(newcomer))]
+
+    @staticmethod
+    def _send(reachable: list[tuple[_Other, list[Host]]], now_s: float) -> Redirect:
+        reachable[0][0].send(now_s)
         target, *known_hosts = (host for _, hosts in reachable for host in hosts)
         return Redirect(target, tuple(known_hosts[:KNOWN_HOSTS_MAX]))
 

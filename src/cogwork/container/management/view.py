@@ -354,6 +354,10 @@ class View:
             name, is_enabled=is_enabled, allows_none=allows_none
         )
 
+    async def rebalance(self, most: int) -> dict[str, object]:
+        """Move some of the clients that this container has beyond its share."""
+        return await self._container.rebalancing.move(most)
+
     async def forget_member(self, name: str) -> None:
         """Have the feature level no longer wait for a container that is gone for good."""
         replication = self._container.replication

@@ -529,6 +529,24 @@ class Attachments:
         """Counts the deliveries that clients have sent and not been answered."""
         return sum(end.unsettled for _, end in self._publishers())
 
+    def hold_credit(self, connection: Connection) -> None:
+        """Have one client send nothing for a while."""
+        for _, end in self._publishers_of(connection):
+            end.end_credit()
+
+    def give_credit(self, connection: Connection) -> None:
+        """Have it send again, unless all wait."""
+        for link, end in self._publishers_of(connection):
+            if not (self._are_blocked and _may_block(link)):
+                end.resume_credit(self._window_of(link))
+
+    def unanswered_of(self, connection: Connection) -> int:
+        """Count the deliveries that one client has sent and that are not answered."""
+        return sum(end.unsettled for _, end in self._publishers_of(connection))
+
+    def _publishers_of(self, connection: Connection) -> list[tuple[Link, IncomingLink]]:
+        return [each for each in self._publishers() if each[0].session.connection is connection]
+
     def _publishers(self) -> Iterator[tuple[Link, IncomingLink]]:
         """Yield the links on which clients send; on others, containers do."""
         for link in self.links.values():

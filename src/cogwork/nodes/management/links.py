@@ -107,6 +107,17 @@ class Links:
         yield from finished(self._container, work)
         return Reply({}, 204)
 
+    def rebalance(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
+        """Move at most `most` of the clients that are more than this container's share."""
+        demand(requester, ADDRESS)
+        most = request.attributes().get("most")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+            raise ManagementError(BAD_REQUEST, "most is a whole number from 0 on")
+        return self._rebalance(most)
+
+    def _rebalance(self, most: int) -> Generator[bool, None, Reply]:
+        return Reply((yield from finished(self._container, self._container.rebalance(most))))
+
     def entries(self, _request: Request, requester: Requester) -> Reply:
         """List what the cluster has for all containers."""
         demand(requester, ADDRESS)

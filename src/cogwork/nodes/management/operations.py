@@ -269,6 +269,7 @@ def _of_operator(
             "STATUS": links.status,
             "PRIMARIES": links.primaries,
             "ROOT": links.root,
+            "REBALANCE": links.rebalance,
             "FORGET": links.forget,
             "ENTRIES": links.entries,
             "APPLY": links.apply,
