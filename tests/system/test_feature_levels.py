@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cluster.levels import HIGHEST_LEVEL
 
 from .meshes import Member, linked, meshed
-from .served import READY_TIMEOUT_S, done, ran, within
+from .served import OPEN, READY_TIMEOUT_S, done, ran, within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,3 +131,86 @@ def test_a_member_that_is_gone_for_good_is_waited_for_until_it_is_forgotten(tmp_
         done("cluster", "forget", a.url, "b")
         within(READY_TIMEOUT_S, lambda: facts(a).get("level") == HIGHEST_LEVEL, "the level rises")
         assert facts(a)["supports"] == {"a": HIGHEST_LEVEL}
+
+
+BEFORE = 6
+"""The level of clusters before several commands could be one."""
+
+ITEMS = 20
+
+
+def goes_on(members: dict[str, Member], level: int) -> bool:
+    """Return whether all members are at a level and have the same declarations."""
+    found = [facts(each) for each in members.values()]
+    return {each.get("level") for each in found} == {level} and (
+        len({each.get("digest") for each in found}) == 1
+    )
+
+
+def restart(member: Member, environment: dict[str, str]) -> None:
+    member.signal(signal.SIGTERM)
+    assert member.process is not None
+    assert member.process.wait(READY_TIMEOUT_S) == ExitCode.OK, member.log()
+    member.environment.clear()
+    member.environment.update(environment)
+    member.start()
+    within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
+
+
+def names_of(member: Member, *words: str) -> set[str]:
+    rows = json.loads(done(*words, member.url, "--json").stdout)
+    return {row["name"] for row in rows}
+
+
+@pytest.mark.timeout(300)
+def test_data_and_peers_of_an_earlier_level_are_taken_over_in_two_steps(tmp_path: Path) -> None:
+    """First every container is restarted, and any may go back; then the level rises for good."""
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "sitecustomize.py").write_text(OLDER)
+    older = {"PYTHONPATH": str(tmp_path / "older"), "HIGHEST_LEVEL": str(BEFORE)}
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    def dress(member: Member) -> None:
+        member.environment.update(older)
+
+    with meshed(tmp_path, IDS, EDGES, OPEN, head=head, dress=dress) as members:
+        a, b, c = members.values()
+        linked(members.values())
+        within(READY_TIMEOUT_S, lambda: goes_on(members, BEFORE), "all are at the earlier level")
+        done("queue", "declare", a.url, "queue/x", "--durability", "replicated")
+        done("policy", "set", a.url, "bounded", "^logs", "max-length=10")
+        done("vhost", "add", a.url, "west")
+        for number in range(ITEMS):
+            done("send", a.url, "queue/x", str(number))
+
+        # The first step, at one of them: it works with the others, in both directions.
+        restart(c, {})
+        within(READY_TIMEOUT_S, lambda: goes_on(members, BEFORE), "the newer one follows")
+        done("vhost", "add", c.url, "by-the-newer")
+        done("vhost", "add", a.url, "by-the-older")
+        for each in members.values():
+            wanted = {"west", "by-the-newer", "by-the-older"}
+            within(READY_TIMEOUT_S, partial(has_vhosts, each, wanted), f"{each.id} has them")
+        refused = ran("cluster", "root", c.url, "--disable", "a")
+        assert "feature level 8 is needed" in refused.stderr
+        assert facts(c)["level"] == BEFORE
+
+        # It may go back to the earlier version, with what it has written meanwhile.
+        restart(c, older)
+        within(READY_TIMEOUT_S, lambda: goes_on(members, BEFORE), "it has gone back")
+
+        for each in (c, b, a):
+            restart(each, {})
+        # The second step follows by itself, once the last one is back.
+        within(READY_TIMEOUT_S, lambda: goes_on(members, HIGHEST_LEVEL), "the level has risen")
+        assert has_vhosts(b, {"west", "by-the-newer", "by-the-older"})
+        assert "bounded" in names_of(b, "policy", "list")
+        done("cluster", "root", c.url, "--disable", "a")
+        taken = done("receive", c.url, "queue/x", "--count", str(ITEMS), "--timeout", "20").stdout
+        assert sorted(map(int, taken.split())) == [*range(ITEMS)]
+
+
+def has_vhosts(member: Member, wanted: set[str]) -> bool:
+    return names_of(member, "vhost", "list") >= wanted
