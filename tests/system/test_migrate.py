@@ -101,10 +101,12 @@ def managed(folder: Path) -> Iterator[str]:
         yield url
 
 
-def channel_at(url: str, vhost: str) -> BlockingChannel:
+@contextlib.contextmanager
+def channel_at(url: str, vhost: str) -> Iterator[BlockingChannel]:
     parameters = pika.URLParameters(url)
     parameters.virtual_host = vhost
-    return pika.BlockingConnection(parameters).channel()
+    with pika.BlockingConnection(parameters) as connection:
+        yield connection.channel()
 
 
 def migrate(url: str, file: Path) -> dict[str, Any]:
@@ -128,16 +130,16 @@ def test_what_rabbitmq_had_is_there(tmp_path: Path, exported: Path) -> None:
         assert (told["exchanges"], told["queues"], told["bindings"]) == (4, 4, 6)
         assert sorted(each["name"] for each in told["notes"]) == ["guest", "shop"]
         for vhost in ("/", "blue"):
-            channel = channel_at(url, vhost)
-            declare(channel)
-            channel.basic_publish("orders", "order.7.paid", b"paid")
-            channel.basic_publish("orders", "order.7.x.lost", b"lost")
-            within(20, partial(has_got, channel, "invoices", b"paid"), "by the topic")
-            within(20, partial(has_got, channel, "lost", b"lost"), "by both exchanges")
-            with pytest.raises(ChannelClosedByBroker, match="x-max-length"):
-                channel.queue_declare(
-                    "invoices", durable=True, arguments=ARGUMENTS | {"x-max-length": 7}
-                )
+            with channel_at(url, vhost) as channel:
+                declare(channel)
+                channel.basic_publish("orders", "order.7.paid", b"paid")
+                channel.basic_publish("orders", "order.7.x.lost", b"lost")
+                within(20, partial(has_got, channel, "invoices", b"paid"), "by the topic")
+                within(20, partial(has_got, channel, "lost", b"lost"), "by both exchanges")
+                with pytest.raises(ChannelClosedByBroker, match="x-max-length"):
+                    channel.queue_declare(
+                        "invoices", durable=True, arguments=ARGUMENTS | {"x-max-length": 7}
+                    )
         users = json.loads(done("user", "list", url, "--json").stdout)
         assert {each["name"] for each in users} == {"admin", "guest", "shop"}
         assert "secret" not in str(users)
@@ -193,9 +195,9 @@ def test_what_the_container_refuses_is_listed_and_the_rest_is_there(tmp_path: Pa
             ("binding", "odd -> good by 'k'"),
             ("vhost", "missing"),
         ]
-        channel = channel_at(container.url, "/")
-        channel.basic_publish("even", "k", b"x")
-        within(20, partial(has_got, channel, "good", b"x"), "the rest works")
+        with channel_at(container.url, "/") as channel:
+            channel.basic_publish("even", "k", b"x")
+            within(20, partial(has_got, channel, "good", b"x"), "the rest works")
         text = ran("migrate", "rabbitmq", str(file), container.url).stdout
         assert "\x1b" not in text
 

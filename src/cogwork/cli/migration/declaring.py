@@ -139,14 +139,16 @@ class _Applied:
     def run(self) -> list[Left]:
         """Declare all of it; return what was refused."""
         try:
-            connection = pika.BlockingConnection(parameters_of(self._url, self._vhost))
+            self._connection = pika.BlockingConnection(parameters_of(self._url, self._vhost))
         except AMQPError as error:
             reason = f"{error or type(error).__name__}"
             return [Left("vhost", self._vhost, f"nothing in it is declared: {reason}")]
-        with connection:
-            self._connection = connection
-            self._channel = connection.channel()
+        try:
+            self._channel = self._connection.channel()
             self._declare()
+        finally:  # it may be another one than at first
+            if self._connection.is_open:
+                self._connection.close()
         return self._failures
 
     def _declare(self) -> None:
