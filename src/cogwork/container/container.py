@@ -321,6 +321,7 @@ class Container:
         if self.configuration.cluster.hold_clients:
             self._held_clients.start()
         self._exchange_file.open(FileSync(self.core, self.journals.barriers))
+        self.basic_peers.join_records = self.journals.write_together
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
         if self._worker is None:

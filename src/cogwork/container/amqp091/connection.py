@@ -522,6 +522,10 @@ class BasicConnection:
 
     # -- publishers that wait
 
+    def write_together(self) -> None:
+        """Have all that is done now survive a crash together, or not at all."""
+        self.host.write_together()
+
     def note_publish(self) -> None:
         """Take note that the client publishes: it waits while memory is short."""
         if not self.has_published:

@@ -56,6 +56,9 @@ class BasicHost(Protocol):
     def hold(self, connection: BasicConnection, go_on: Callable[[], None]) -> bool:
         """Have a newcomer wait that has connected, if clients wait now; tell whether it does."""
 
+    def write_together(self) -> None:
+        """Have all that is done in this turn survive a crash together, or not at all."""
+
     def queues_of(self, vhost: VirtualHost) -> BasicQueues:
         """Return the queues of a virtual host."""
 

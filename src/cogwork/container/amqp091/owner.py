@@ -49,6 +49,9 @@ class ChannelOwner(Peer, Protocol):
     def send(self, channel: int, method: Method, content: Content | None = None) -> None:
         """Send a command."""
 
+    def write_together(self) -> None:
+        """Have all that is done now survive a crash together, or not at all."""
+
     def note_publish(self) -> None:
         """Take note that the client publishes."""
 

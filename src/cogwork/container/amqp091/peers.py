@@ -53,6 +53,7 @@ class BasicPeers:
         reply_prefix: What the addresses begin with that take replies.
         hold: Has a newcomer wait that has connected, if clients wait now; tells whether it does.
         why_blocked: Why clients may publish nothing, as they are told.
+        join_records: Has all that is done in this turn survive a crash together, or not at all.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class BasicPeers:
         """
         self.options = options
         self.reply_prefix = reply_prefix
+        self.join_records: Callable[[], None] = _write_nothing
         self._core = core
         self._container_id = container_id
         self._access = access
@@ -195,6 +197,10 @@ class BasicPeers:
         is_impatient = 0 < connection.heartbeat_s < IMPATIENT_S
         self._peers.note_open(connection, client, is_client=True, is_impatient=is_impatient)
 
+    def write_together(self) -> None:
+        """Have all that is done in this turn survive a crash together, or not at all."""
+        self.join_records()
+
     def queues_of(self, vhost: VirtualHost) -> BasicQueues:
         """Return the queues of a virtual host."""
         found = self._queues.get(vhost)
@@ -272,6 +278,10 @@ class BasicPeers:
         for connection in self._connections():
             for channel in connection.channels:
                 channel.permit_anew()
+
+
+def _write_nothing() -> None:
+    """There is no disk yet."""
 
 
 def _is_before_1_0(header: bytes) -> bool:

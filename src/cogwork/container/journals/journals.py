@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
@@ -37,6 +37,7 @@ from cogwork.container.journals.records import (
     Begin,
     Replayed,
 )
+from cogwork.container.journals.together import ALONE, Place, Together, places_for
 from cogwork.container.vhost.declarations import Declarations
 from cogwork.dataplane.queue.refusals import DISK_FAILED
 from cogwork.dataplane.queue.restoration import Checkpoint
@@ -87,6 +88,7 @@ class _Append(NamedTuple):
     queue: QueueJournal
     kind: int
     payload: bytes
+    place: Place = ALONE
 
 
 class QueueJournals:
@@ -121,6 +123,8 @@ class QueueJournals:
         self._dirty: list[DurableQueue] = []
         self._pressed: dict[DurableQueue, None] = {}
         self._waiting: deque[_Append | Barrier] = deque()
+        self._together = Together()
+        self._is_together = False
         self.barriers = Barriers(core)
         self._is_due = False
         self._is_shut = False
@@ -228,6 +232,10 @@ class QueueJournals:
             UnreadableRecord: It is none of a queue's, or has another version.
         """
         self._next_group = max(self._next_group, record.group + 1)
+        for each in self._together.take(record):
+            self._replay(each)
+
+    def _replay(self, record: Record) -> None:
         replayed = self._replayed.setdefault(record.group, Replayed())
         try:
             replayed.take(record.kind, record.payload)
@@ -306,6 +314,12 @@ class QueueJournals:
         self.barriers.when_over(call)
         self.commit_soon()
 
+    def write_together(self) -> None:
+        """Have all that queues write in this turn be there after a crash, or none of it."""
+        if self._wal is not None:
+            self._is_together = True
+            self.commit_soon()
+
     def commit_soon(self) -> None:
         """End the turn at the end of the loop's pass."""
         if not (self._is_due or self._is_closed):
@@ -324,7 +338,11 @@ class QueueJournals:
         if any(queue.is_busy for queue in self._dirty):
             return  # the turn goes on until there is something to wait for
         dirty, self._dirty = self._dirty, []
+        before = len(self._waiting)
         failed = [queue for queue in dirty if not self._is_written(queue)]
+        if self._is_together:
+            self._is_together = False
+            self._join(len(self._waiting) - before)
         if failed:
             self.barriers.break_turn()
         for each in {each.pager: each for each in dirty if each.pager is not None}.values():
@@ -336,6 +354,12 @@ class QueueJournals:
         for queue in failed:  # before anybody is told of what they did
             self._cut_off(queue)
         self._append_all()
+
+    def _join(self, count: int) -> None:
+        """Have the last records that wait count together, or not at all."""
+        joined = [cast("_Append", self._waiting.pop()) for _ in range(count)]
+        places = places_for(count)
+        self._waiting += [each._replace(place=next(places)) for each in reversed(joined)]
 
     def _is_written(self, queue: DurableQueue) -> bool:
         """Write what a queue did; return whether that was possible: its fault is its own."""
@@ -389,7 +413,7 @@ class QueueJournals:
     @staticmethod
     def _append(wal: Wal, each: _Append) -> None:
         queue = each.queue
-        lsn = wal.append(queue.group, each.kind, 0, 0, each.payload)
+        lsn = wal.append(queue.group, each.kind, *each.place, each.payload)
         if each.kind == BEGIN:
             queue.begin_lsn = lsn
         elif each.kind == END:
