@@ -6,12 +6,12 @@ import asyncio
 import hmac
 import secrets
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cogwork.cli.management.manager import Manager
 from cogwork.cli.management.shared_queue import SharedQueue
-from cogwork.client import Disconnected
+from cogwork.client import ConnectError, Disconnected
 from cogwork.console.errors import ContainerAway, SessionEnded, WrongForm
 from cogwork.console.history import History
 
@@ -86,6 +86,8 @@ class Session:
         self._manager = Manager(client)
         self._flashes: list[Flash] = []
         self._kept: dict[tuple[str, ...], _Kept] = {}
+        self._changes = 0
+        self._tasks: set[asyncio.Task[list[Row]]] = set()
         self._reading: dict[tuple[str, ...], asyncio.Lock] = {}
 
     def demand_form(self, fields: Mapping[str, str]) -> None:
@@ -172,7 +174,7 @@ class Session:
             return await self._manager.get(operation, kind, name, properties)
 
     async def change(self, operation: str, kind: str, name: str, body: Mapping[str, object]) -> Any:  # noqa: ANN401  # whatever the operation answers
-        """Have something changed; what was read before is read again.
+        """Have something changed.
 
         Args:
             operation: What.
@@ -183,14 +185,12 @@ class Session:
         Raises:
             LinkRefused: It was not done.
         """
-        self.forget()
         async with self.reaching():
             return (await self._manager.ask(operation, kind, name, body=body)).body
 
     @asynccontextmanager
     async def queue(self, address: str) -> AsyncIterator[SharedQueue]:
         """Do something with a queue."""
-        self.forget()
         async with self.reaching() as client:
             yield SharedQueue({"": client}, address)
 
@@ -206,14 +206,45 @@ class Session:
             kept = self._kept.get(key)
             if kept is not None and self._clock() < kept.until_s:
                 return kept.rows
-            began_s = time.perf_counter()
+            began_s, changes = time.perf_counter(), self._changes
             async with self.reaching(timeout_s=2 * ANSWER_TIMEOUT_S):
                 rows, _ = await self._manager.rows(kind, attributes, ROWS_MAX)
             took_s = time.perf_counter() - began_s
             keep_s = min(max(KEPT_LEAST_S, KEPT_RATIO * took_s), KEPT_MOST_S)
-            self._kept[key] = _Kept(self._clock() + keep_s, rows)
+            if changes == self._changes:
+                self._kept[key] = _Kept(self._clock() + keep_s, rows)
             return rows
 
+    async def rows_soon(
+        self, kind: str, attributes: Sequence[str], wait_s: float | None
+    ) -> list[Row] | None:
+        """Read the same, or return None where that takes long; whoever asks next gets it.
+
+        Args:
+            kind: Their type.
+            attributes: Which of their attributes.
+            wait_s: How long to wait; None for as long as it takes.
+        """
+        reading = asyncio.create_task(self.rows(kind, attributes))
+        self._tasks.add(reading)
+        reading.add_done_callback(self._note_read)
+        done, _ = await asyncio.wait({reading}, timeout=wait_s)
+        return reading.result() if done else None
+
+    def _note_read(self, reading: asyncio.Task[list[Row]]) -> None:
+        """Let go of a task; what is wrong is told to whoever asks next."""
+        self._tasks.discard(reading)
+        if not reading.cancelled():
+            reading.exception()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        for each in list(self._tasks):
+            each.cancel()
+        with suppress(ConnectError):
+            await self.client.close()
+
     def forget(self) -> None:
-        """Have lists read again: something has changed."""
+        """Have lists read again, those too that are being read: something has changed."""
+        self._changes += 1
         self._kept.clear()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cogwork.client import ConnectError, connect
+from cogwork.client import connect
 from cogwork.console.session import Session
 
 if TYPE_CHECKING:
@@ -96,8 +95,7 @@ class Sessions:
     async def end(self, session: Session) -> None:
         """End a session and close its connection."""
         self._sessions.pop(session.token, None)
-        with suppress(ConnectError):
-            await session.client.close()
+        await session.close()
 
     async def sweep(self) -> None:
         """End the sessions that are over."""

@@ -12,6 +12,7 @@ from consoles import Browser, browsed
 import cogwork
 from cogwork.console.kinds import KINDS
 from cogwork.console.listing import Asked, Listing, listing_of
+from cogwork.console.views import details, lists, overview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,6 +102,33 @@ def test_every_list_is_shown(url: str) -> None:
             assert "<b>" not in text
             assert f'<a href="/{path}" aria-current="page">' in text
             assert "<h1>" not in await browser.live(f"/{path}")
+
+    browsed(url, work)
+
+
+def test_a_page_does_not_wait_for_a_long_list(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in (lists, overview):
+        monkeypatch.setattr(each, "FIRST_CONTENT_S", 0)
+    monkeypatch.setattr(details, "RELATED_S", 0)
+
+    async def work(browser: Browser) -> None:
+        await browser.log_in()
+        page = await browser.get("/exchanges?search=amq")
+        assert "Reading a long list" in page
+        assert 'data-live="/exchanges?search=amq" data-every="3" data-now>' in page
+        assert "amq.topic" in await browser.live("/exchanges?search=amq")
+        assert "Reading long lists" in await browser.get("/")
+        assert "Reading long lists" not in await browser.live("/")
+        here = "/exchange?name=exchange%2Famq.topic"
+        sent = {"destination": "queue/own.bound", "key": "a.#", "arguments": ""}
+        await browser.do("/queues", "/do/queue.declare", name="queue/own.bound")
+        name = "exchange/amq.topic"
+        assert "<h2>Bindings" not in await browser.do(
+            here, "/do/exchange.bind-to", name=name, **sent
+        )
+        assert "<h2>Bindings" in await browser.live(here)
+        await browser.get("/queues")
+        await browser.console.sessions.close()
 
     browsed(url, work)
 

@@ -65,7 +65,6 @@ async def publish(session: Session, address: str, fields: Mapping[str, str]) -> 
         fields: The form's.
     """
     message = _message(fields)
-    session.forget()
     async with session.reaching() as client:
         try:
             await client.publish(address, message)

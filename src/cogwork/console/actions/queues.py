@@ -45,7 +45,6 @@ async def _publish(session: Session, fields: Mapping[str, str]) -> Done:
 async def _get(session: Session, fields: Mapping[str, str]) -> Done:
     """Take items off: they are gone once the page shows them."""
     count = max(1, number_of(fields.get("count") or "1", "Items", TAKEN_MAX))
-    session.forget()
     async with (
         session.reaching() as client,
         client.consume(fields["name"], credit=count) as consumer,

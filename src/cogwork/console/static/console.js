@@ -57,7 +57,8 @@ async function refresh(part, isForced) {
 }
 
 async function keepFresh(part) {
-  for (let wait = 1000 * Number(part.dataset.every); ; wait = await refresh(part, false)) {
+  const first = part.hasAttribute("data-now") ? 0 : 1000 * Number(part.dataset.every);
+  for (let wait = first; ; wait = await refresh(part, false)) {
     await new Promise((done) => setTimeout(done, wait));
   }
 }

@@ -9,7 +9,7 @@ from cogwork.console.actions.registry import ACTIONS
 from cogwork.console.charts import Line, line_chart
 from cogwork.console.kinds import KINDS
 from cogwork.console.listing import Asked, listing_of
-from cogwork.console.rendering import page
+from cogwork.console.rendering import is_fragment, page
 from cogwork.console.text import rate
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ("DETAILS", "Detail", "detailed")
 
 Row = dict[str, Any]
+
+RELATED_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ async def detailed(request: Request, session: Session) -> Response:
     kind = KINDS[detail.kind]
     name = request.query_params.get("name", "")
     row: Row = await session.get("READ", kind.type, name)
+    own = str(row.get(detail.key, name))
     _note(session, f"{path} {name}", detail, row)
     return page(
         request,
@@ -165,8 +168,9 @@ async def detailed(request: Request, session: Session) -> Response:
         name_=name,
         charts=_charts(session, f"{path} {name}", detail),
         related=[
-            await _related(session, to, key, str(row.get(detail.key, name)))
+            found
             for to, key in detail.related.items()
+            if (found := await _related(request, session, to, (key, own)))
         ],
         actions=[ACTIONS[each] for each in detail.actions],
     )
@@ -198,8 +202,14 @@ def _words(key: str) -> str:
     return key.replace("_", " ")
 
 
-async def _related(session: Session, path: str, key: str, name: str) -> Listing:
-    """Return the first rows of another list that belong to this entity."""
+async def _related(
+    request: Request, session: Session, path: str, only: tuple[str, str]
+) -> Listing | None:
+    """Return the first rows of another list that belong to this entity.
+
+    A page does not wait for a long list: its live part has it.
+    """
     kind = KINDS[path]
-    rows = await session.rows(kind.type, kind.attributes)
-    return listing_of(kind, rows, Asked(only=((key, name),)))
+    wait_s = None if is_fragment(request) else RELATED_S
+    rows = await session.rows_soon(kind.type, kind.attributes, wait_s)
+    return None if rows is None else listing_of(kind, rows, Asked(only=(only,)))

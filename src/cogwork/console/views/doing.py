@@ -45,7 +45,9 @@ async def do(request: Request, session: Session) -> Response:
     except (CogworkError, WrongForm, ValueError) as error:
         session.flash("problem", f"{action.title}: {error}")
     else:
+        session.forget()
         return _after(request, session, done, back, fields.get("list", "/"))
+    session.forget()
     return RedirectResponse(back, HTTPStatus.SEE_OTHER)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from cogwork.cli.terminal.tables import in_bytes
 from cogwork.client import PermissionDenied
 from cogwork.console.charts import Line, line_chart
-from cogwork.console.rendering import page
+from cogwork.console.rendering import is_fragment, page
 from cogwork.console.text import rate
 
 if TYPE_CHECKING:
@@ -33,6 +33,14 @@ QUEUE_ATTRIBUTES = ("name", "address", "depth", "in-doubt", "bytes", "consumers"
 STREAM_ATTRIBUTES = ("name", "address", "state", "problem", "next", "size_bytes", "behind")
 ADDRESS_ATTRIBUTES = ("address", "in", "out")
 PEER_ATTRIBUTES = ("name", "url", "direction", "state", "error")
+READ = {
+    "queue": QUEUE_ATTRIBUTES,
+    "stream": STREAM_ATTRIBUTES,
+    "address": ADDRESS_ATTRIBUTES,
+    "org.cogwork.link": PEER_ATTRIBUTES,
+}
+FIRST_CONTENT_S = 0.6
+"""A page that would take longer comes without what is long, and fetches it by itself."""
 
 
 class Alarm(NamedTuple):
@@ -50,16 +58,21 @@ class Alarm(NamedTuple):
 async def overview(request: Request, session: Session) -> Response:
     """Show rates, memory, disk and alarms."""
     container: Row = await _allowed(session.get("READ", "container"), {})
-    queues = await _allowed(session.rows("queue", QUEUE_ATTRIBUTES), [])
-    streams = await _allowed(session.rows("stream", STREAM_ATTRIBUTES), [])
-    addresses = await _allowed(session.rows("address", ADDRESS_ATTRIBUTES), [])
-    peers = await _allowed(session.rows("org.cogwork.link", PEER_ATTRIBUTES), [])
-    session.history.note("container", _figures(container, addresses, queues))
+    wait_s = None if is_fragment(request) else FIRST_CONTENT_S / len(READ)
+    read = [
+        await _allowed(session.rows_soon(kind, attributes, wait_s), [])
+        for kind, attributes in READ.items()
+    ]
+    queues, streams, addresses, peers = (rows or [] for rows in read)
+    is_whole = None not in read
+    if is_whole:
+        session.history.note("container", _figures(container, addresses, queues))
     return page(
         request,
         "overview.html",
         session,
         container=container,
+        is_whole=is_whole,
         queues=queues,
         depth=sum(row["depth"] for row in queues),
         in_doubt=sum(row["in-doubt"] for row in queues),
