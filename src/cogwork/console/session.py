@@ -35,7 +35,8 @@ ROWS_MAX = 100_000
 KEPT_LEAST_S, KEPT_MOST_S = 1.0, 30.0
 KEPT_RATIO = 50
 """A list that took a tenth of a second is read again after five: what sessions have open costs the
-container at most a fiftieth of its time each, however many rows there are."""
+container at most about a fiftieth of its time each, but for lists that take longer than half a
+second."""
 
 
 class Flash(NamedTuple):
