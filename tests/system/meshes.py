@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from forked import forked
 
 from cogwork.bench.servers.process import free_ports
+from cogwork.cluster.levels import HIGHEST_LEVEL
 
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
 
@@ -117,6 +118,11 @@ class Member:
     def reaches(self, ids: Set[str]) -> bool:
         """Return whether it knows a way to each of these."""
         return self.reached() >= ids
+
+    def has_levels(self) -> bool:
+        """Return whether its cluster has all that this version can do."""
+        found = json.loads(self.served.run("status", self.url, "--json"))["container"]["cluster"]
+        return bool(found["level"] == HIGHEST_LEVEL)
 
     def listens(self) -> bool:
         """Return whether it takes connections."""

@@ -33,6 +33,8 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
 
     with meshed(tmp_path, IDS, EDGES, head=head) as found:
         linked(found.values())
+        # Before that bindings are known where they were declared.
+        within(READY_TIMEOUT_S, found["a"].has_levels, "the level has risen")
         yield found
 
 

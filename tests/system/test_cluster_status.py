@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cluster.levels import HIGHEST_LEVEL
 
 from .meshes import Member, linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within
@@ -150,13 +149,8 @@ def root(member: Member, *words: str) -> dict[str, Any]:
     return found
 
 
-def is_at_level(member: Member) -> bool:
-    found = json.loads(done("status", member.url, "--json").stdout)["container"]["cluster"]
-    return bool(found["level"] == HIGHEST_LEVEL)
-
-
 def test_a_disabled_member_is_never_the_root_until_it_is_enabled(members: Members) -> None:
-    within(READY_TIMEOUT_S, lambda: is_at_level(members["d"]), "the level has risen")
+    within(READY_TIMEOUT_S, members["d"].has_levels, "the level has risen")
     before = status(members["d"])["root"]
     told = root(members["d"], "--disable", before)
     assert (told["disabled"], told["root"] != before) == ([before], True)
@@ -203,7 +197,7 @@ def test_a_disabled_member_is_never_the_root_until_it_is_enabled(members: Member
 
 
 def test_a_cluster_may_be_without_a_root_where_that_is_allowed(members: Members) -> None:
-    within(READY_TIMEOUT_S, lambda: is_at_level(members["a"]), "the level has risen")
+    within(READY_TIMEOUT_S, members["a"].has_levels, "the level has risen")
     for each in ("a", "b"):
         root(members["d"], "--disable", each)
     told = root(members["d"], "--disable", "c", "--allow-none")

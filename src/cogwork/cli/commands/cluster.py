@@ -278,7 +278,7 @@ def remove(url: str, container: str, *, force: bool, as_json: bool) -> None:
         elif row is None:
             told = ", ".join(each["id"] for each in status["members"])
             raise click.ClickException(f"{container} is no member: these are {told}")
-        if row is not None and row["state"] == "gone":
+        if row is not None and row["state"] == "gone" and container in facts["supports"]:
             await manager.ask("FORGET", TYPE, body={"container": container})
         return facts
 
