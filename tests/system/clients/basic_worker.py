@@ -46,17 +46,20 @@ class Worker:
         channel.basic_qos(prefetch_count=PREFETCH)
         channel.tx_select()
         acknowledged: list[str] = []
+        is_open = False  # an item that is given back waits for a commit, too
         for method, _properties, body in channel.consume(self.queue, inactivity_timeout=0.1):
             if method is not None:
                 item = body.decode()
                 self.ledger.write(f"taken {item} {int(method.redelivered)}\n")
+                is_open = True
                 if self.chance.random() < GIVEN_BACK:
                     channel.basic_nack(method.delivery_tag)
                 else:
                     channel.basic_ack(method.delivery_tag)
                     acknowledged.append(item)
-            if acknowledged and (method is None or len(acknowledged) >= BATCH):
+            if is_open and (method is None or len(acknowledged) >= BATCH):
                 channel.tx_commit()
+                is_open = False
                 self.ledger.write("".join(f"confirmed {item}\n" for item in acknowledged))
                 acknowledged.clear()
             if self.is_ending and method is None:
