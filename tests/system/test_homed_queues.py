@@ -258,6 +258,7 @@ def test_a_higher_priority_comes_first_wherever_it_is(members: dict[str, Member]
         basic_channel(members["a"].served) as home,
         basic_channel(members["c"].served) as far,
     ):
+        within(10, lambda: consumers_of(home, "r") == 0, "those of an earlier test have gone")
         home.basic_consume("r", lambda *_: found.append("home"), auto_ack=True)
         far.basic_consume(
             "r", lambda *_: found.append("far"), auto_ack=True, arguments={"x-priority": 5}
