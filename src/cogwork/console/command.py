@@ -12,6 +12,7 @@ import click
 
 from cogwork.amqp.loopback import is_loopback
 from cogwork.cli.options.certificates import FILE, certificates_of
+from cogwork.cli.options.http_place import http_place, shown_host
 from cogwork.cli.process.log_lines import start_log
 from cogwork.client.connection.url import endpoints_of
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ("console",)
 
 PORT = 9420
-PORT_MAX = 65_535
 BACKLOG = 128
 NEEDED = ("starlette", "uvicorn", "jinja2")
 
@@ -66,7 +66,7 @@ def console(
     if missing:
         raise click.UsageError(f"{missing[0]} is missing: pip install 'cogwork[console]'")
     endpoints = _nobodys(url)
-    place = _place(listen)
+    place = http_place(listen)
     if https_key is not None and https_cert is None:
         raise click.UsageError("--https-key needs --https-cert")
     if https_cert is None and not is_loopback(place[0]):
@@ -87,7 +87,7 @@ def console(
     start_log("console", ())
     with _listening(*place) as listener:
         scheme = "http" if https_cert is None else "https"
-        address = f"{scheme}://{_shown(place[0])}:{listener.getsockname()[1]}/"
+        address = f"{scheme}://{shown_host(place[0])}:{listener.getsockname()[1]}/"
         click.echo(json.dumps({"url": address}) if as_json else f"console at {address}")
         asyncio.run(serve(Console(settings), listener, https_cert, https_key))
 
@@ -100,19 +100,6 @@ def _nobodys(url: str) -> tuple[Endpoint, ...]:
             "found a user in URL, expected none: each browser logs in by itself", param_hint="URL"
         )
     return endpoints
-
-
-def _place(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > PORT_MAX:
-        raise click.BadParameter(
-            f"{listen!r} is no address (expected HOST:PORT)", param_hint="--listen"
-        )
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cogwork.cli.options.certificates import certified
+from cogwork.cli.options.http_place import http_place, shown_host
 from cogwork.cli.options.quantities import Whole
 from cogwork.cli.options.single_url import single_url
 from cogwork.cli.process.log_lines import start_log
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ("metrics",)
 
 PORT = 9419
-PORT_MAX = 65_535
 
 
 @click.command()
@@ -55,10 +55,10 @@ def metrics(url: str, listen: str, top: int, *, all_: bool, as_json: bool) -> No
         raise click.UsageError("prometheus-client is missing: pip install 'cogwork[metrics]'")
     from cogwork.cli.metrics.server import MetricsServer  # noqa: PLC0415  # needs prometheus-client
 
-    host, port = _place(listen)
+    host, port = http_place(listen)
     start_log("metrics", ())
     server = MetricsServer(url, host, port, None if all_ else top)
-    address = f"http://{_shown(host)}:{server.port}/metrics"
+    address = f"http://{shown_host(host)}:{server.port}/metrics"
     click.echo(json.dumps({"url": address}) if as_json else f"metrics at {address}")
     asyncio.run(_until_stopped(server.run()))
 
@@ -70,16 +70,3 @@ async def _until_stopped(work: Coroutine[object, object, None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _place(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > PORT_MAX:
-        raise click.BadParameter(
-            f"{listen!r} is no address (expected HOST:PORT)", param_hint="--listen"
-        )
-    return host.strip("[]") or "127.0.0.1", int(port)
