@@ -22,7 +22,7 @@ TYPED_TESTS := bench tests/conformance tests/fuzz tests/oslo tests/property test
 # Programs: their folder is where they look for modules.
 TYPED_PROGRAMS := tests/interop/peers tests/system/clients
 
-.PHONY: setup build test lint architecture demo bench soak wheel sim sanitized fuzz fuzz-short clean
+.PHONY: setup build test lint architecture docs demo bench soak wheel sim sanitized fuzz fuzz-short clean
 
 setup:
 	@$(PYTHON) tools/set_up.py test
@@ -44,6 +44,11 @@ lint: setup
 # The packages and the imports between them, as a picture; a test compares it with the sources.
 architecture:
 	@$(PYTHON) tools/architecture.py
+
+# The documentation site, in build/site; a dead link or a page without a place in it is an error.
+docs:
+	@$(PYTHON) tools/set_up.py docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The compiled modules once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitized: setup

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Sets up the environment in `.venv`: Python packages, and the compiled modules.
 
-    python3 tools/set_up.py demo|test
+    python3 tools/set_up.py demo|docs|test
 
 `demo` installs what `make demo` needs; `test` also what tests, linters and benchmarks need, with
-Debian packages where it may. Packages are downloaded while the modules compile; every step prints
-what it does. Nothing is done twice: a second call compiles what has changed, if anything.
+Debian packages where it may; `docs` what `make docs` needs, and compiles nothing.
+Packages are downloaded while the modules compile; every step prints what it does. Nothing is done
+twice: a second call compiles what has changed, if anything.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PROJECT_FILE = ROOT / "pyproject.toml"
-EXTRAS = {"demo": ("demo",), "test": ("demo", "dev")}
+EXTRAS = {"demo": ("demo",), "docs": ("docs",), "test": ("demo", "dev")}
 
 MODULES_A_LINE = 10
 SILENCE_S = 15
@@ -177,11 +178,28 @@ def install_packages(kind: str) -> None:
     run("Python packages", pip(*requirements(EXTRAS[kind])), notice_of_pip)
 
 
-def check_tools() -> None:
+def make_environment() -> None:
+    """Make the virtual environment, if there is none."""
+    if not PYTHON.exists():
+        run("environment", [sys.executable, "-m", "venv", str(VENV)], lambda _: None)
+
+
+def set_up_docs(digest: str) -> None:
+    """Install what reads the sources and makes pages of them; it imports none of them."""
+    if is_installed("docs", digest):
+        return
+    say("setting up .venv for `make docs`")
+    make_environment()
+    extras = project_file()["project"]["optional-dependencies"]
+    run("Python packages", pip(*extras["docs"]), notice_of_pip)
+    stamp_of("docs").write_text(digest)
+
+
+def check_tools(kind: str) -> None:
     """Exit with a message where there is no compiler, or Python is too old."""
     if sys.version_info < (3, 11):  # noqa: UP036  # `make` takes whichever python3 is there
         sys.exit("cogwork: Python 3.11 or newer is needed; PYTHON=... names one")
-    if not (shutil.which("gcc") or shutil.which("cc")):
+    if kind != "docs" and not (shutil.which("gcc") or shutil.which("cc")):
         sys.exit("cogwork: a C compiler is needed (on Debian: apt-get install gcc)")
 
 
@@ -191,24 +209,26 @@ def stamp_of(kind: str) -> Path:
 
 
 def is_installed(kind: str, digest: str) -> bool:
-    """Say whether the packages of a kind are there; those of `test` hold those of `demo`."""
-    stamps = [stamp_of("test"), *([stamp_of("demo")] if kind == "demo" else [])]
+    """Say whether the packages of a kind are there; those of `test` hold all others."""
+    stamps = {stamp_of("test"), stamp_of(kind)}
     return any(stamp.exists() and stamp.read_text() == digest for stamp in stamps)
 
 
 def main() -> None:
     """Set up what the argument names."""
-    if sys.argv[1:] not in (["demo"], ["test"]):
-        sys.exit("usage: tools/set_up.py demo|test")
+    if sys.argv[1:] not in (["demo"], ["docs"], ["test"]):
+        sys.exit("usage: tools/set_up.py demo|docs|test")
     kind = sys.argv[1]
-    check_tools()
+    check_tools(kind)
     digest = hashlib.sha256(PROJECT_FILE.read_bytes()).hexdigest()
+    if kind == "docs":
+        set_up_docs(digest)
+        return
     if is_installed(kind, digest):
         compile_modules()
         return
     say(f"setting up .venv for `make {kind}`: compiling the data plane while packages download")
-    if not PYTHON.exists():
-        run("environment", [sys.executable, "-m", "venv", str(VENV)], lambda _: None)
+    make_environment()
     run("build tools", pip(*project_file()["build-system"]["requires"]), notice_of_pip)
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(compile_modules), pool.submit(install_packages, kind)]
