@@ -217,10 +217,14 @@ class Owner:
         self.queue = queue
         inlet = PartitionedInlet(queue.store, queue.entry, 1, is_whole=True)
         inlet.set_owners([queue.store])
-        near = AddressEntry(queue.core, "queue/a", CLOSEST_CODE)
-        near.add_outlet(inlet.near)
-        self.peer = queue.peer()
-        self.link = self.peer.publisher(near)
+        self.near = queue.store.near_inlet = AddressEntry(queue.core, "queue/a", CLOSEST_CODE)
+        self.near.add_outlet(inlet.near)
+        self.connect()
+
+    def connect(self) -> None:
+        """Have the other container send by another link."""
+        self.peer = self.queue.peer()
+        self.link = self.peer.publisher(self.near)
         self.link.wants_tags = True
         self._sent = 0
 
@@ -260,6 +264,38 @@ def test_a_message_that_was_refused_may_come_again() -> None:
     owner.send(2, "b")
     owner.send(1, "a")
     assert queue.texts() == ["a", "b"]
+
+
+@pytest.mark.parametrize("has_room_first", [True, False])
+def test_a_message_that_waits_at_a_full_owner_is_taken_once(has_room_first: bool) -> None:
+    queue = KeptQueue()
+    queue.store.maximum_length = 1
+    owner = Owner(queue)
+    for number, text in ((1, "a"), (2, "b"), (3, "x" * 60_000)):
+        owner.send(number, text)
+    assert (queue.texts(), owner.near.held) == (["a"], 2)
+    owner.peer.vanish(queue.store)
+    owner.connect()
+
+    def make_room() -> None:
+        queue.store.maximum_length = 5
+        queue.store.purge()
+        queue.core.flush()
+
+    if has_room_first:
+        make_room()
+    owner.send(2, "b")
+    owner.send(3, "x" * 60_000)
+    if not has_room_first:
+        assert owner.near.held == 4
+        make_room()
+    queue.commit()
+    owner.peer.hear()
+    assert queue.texts() == ["b", "x" * 60_000]
+    assert {type(each.state) for each in owner.peer.dispositions} == {Accepted}
+    again = Owner(queue.restarted())
+    again.send(2, "b")
+    assert again.queue.texts() == ["b", "x" * 60_000]
 
 
 # -- owners that change

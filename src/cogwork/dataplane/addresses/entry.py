@@ -12,7 +12,7 @@ from cython.cimports.cogwork.dataplane.transport.consumer_end import (
 )
 from cython.cimports.cogwork.dataplane.transport.credit import CreditingEnd
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
-from cython.cimports.cogwork.dataplane.transport.delivery import age, is_over, ship
+from cython.cimports.cogwork.dataplane.transport.delivery import age, is_over, keep_tag, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     NOWHERE,
@@ -288,6 +288,7 @@ class AddressEntry(CopyingEntry):
             return self.unroutable(s)
         d = self.core.deliveries.make(s)
         d.complete = True
+        keep_tag(d, s)
         self.core.deliveries.append(d, s.data, s.size)
         self.core.deliveries.charge(d)
         self.hold(d)

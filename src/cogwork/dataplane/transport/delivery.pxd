@@ -1,10 +1,15 @@
 # A delivery that waits, and the frames that wait for it.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.message.header cimport shorten_ttl
 from cogwork.dataplane.transport.shipment cimport Shipment
+
+# A delivery-tag has no more octets (AMQP 1.0 §2.8.7).
+cdef enum:
+    TAG_BYTES_MAX = 32
 
 # One frame's payload, waiting until every outlet that still needs it has passed it on.
 cdef struct Chunk:
@@ -38,6 +43,15 @@ cdef struct Delivery:
     bint aborted
     bint assembled
     bint begun
+    # The tag that it came with, where whoever takes it has to know that: a queue's owner does.
+    uint8_t tag_size
+    uint8_t[TAG_BYTES_MAX] tag
+
+# Keeps the tag of a message that waits: whoever sends it again does so under the same one.
+cdef inline void keep_tag(Delivery* d, const Shipment* s) noexcept nogil:
+    if 0 < s.tag_size <= TAG_BYTES_MAX:
+        memcpy(d.tag, s.tag, s.tag_size)
+        d.tag_size = <uint8_t>s.tag_size
 
 # Describes a delivery as a shipment again; `data` is all of it in one piece.
 cdef inline void ship(Shipment* s, const Delivery* d, octets data) noexcept nogil:
@@ -49,8 +63,8 @@ cdef inline void ship(Shipment* s, const Delivery* d, octets data) noexcept nogi
     s.source_index = d.source_index
     s.source_generation = d.source_generation
     s.token = d.token
-    s.tag = NULL
-    s.tag_size = 0
+    s.tag = <octets>d.tag
+    s.tag_size = d.tag_size
     s.origin = d.origin
     s.via_index = d.charged_index
     s.via_generation = d.charged_generation
