@@ -62,8 +62,9 @@ HIDING = {"filterwarnings", "simplefilter"}
 TABLES = {
     "amqp091.md": ("amqp091",),
     "client.md": (
-        *("client", "client/connection", "client/links", "client/publishing", "client/receiving"),
-        *("client/requests", "client/streams", "rpc", "rpc/calling", "rpc/direct", "rpc/serving"),
+        *("client", "client/connection", "client/interception", "client/links"),
+        *("client/publishing", "client/receiving", "client/requests", "client/streams"),
+        *("rpc", "rpc/calling", "rpc/direct", "rpc/serving"),
         "sync",
     ),
     "dataplane.md": ("dataplane",),

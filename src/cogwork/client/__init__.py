@@ -29,6 +29,14 @@ from cogwork.client.errors import (
     StaleAttempt,
     StreamTruncated,
 )
+from cogwork.client.interception.interceptor import (
+    Delivery,
+    Ending,
+    Interceptor,
+    MethodRun,
+    OutgoingCall,
+    Publication,
+)
 from cogwork.client.options import Retry
 from cogwork.client.publishing.outcome import Outcome, OutcomeState
 from cogwork.client.publishing.publisher import Publisher
@@ -54,21 +62,27 @@ __all__ = (
     "ClientError",
     "ConnectError",
     "Consumer",
+    "Delivery",
     "Direct",
     "Disconnected",
+    "Ending",
     "InDoubt",
+    "Interceptor",
     "InvalidUrlError",
     "Item",
     "LinkDetached",
     "LinkRefused",
     "Message",
     "MessageTooLarge",
+    "MethodRun",
     "MethodService",
     "NotFound",
     "NotOpened",
     "Outcome",
     "OutcomeState",
+    "OutgoingCall",
     "PermissionDenied",
+    "Publication",
     "Publisher",
     "Record",
     "Records",

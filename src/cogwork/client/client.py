@@ -19,11 +19,18 @@ from cogwork.client.checks import checked_address, demand_seconds
 from cogwork.client.connection.connector import Connector
 from cogwork.client.connection.redirection import redirection_of
 from cogwork.client.connection.url import endpoints_of, with_login
-from cogwork.client.errors import ConnectError, Disconnected, InDoubt, NotOpened, Rejected, Released
+from cogwork.client.errors import ConnectError, Disconnected, NotOpened
 from cogwork.client.fields import MessageFields, message_of
+from cogwork.client.interception.interceptors import Interceptors
+from cogwork.client.interception.receiving import (
+    InterceptedBrowser,
+    InterceptedConsumer,
+    InterceptedSubscription,
+    intercepted_handler,
+)
+from cogwork.client.interception.sending import InterceptedPublisher
 from cogwork.client.loop_affinity import check_loop, reopening_error
 from cogwork.client.options import Options, Retry
-from cogwork.client.publishing.outcome import meant_for
 from cogwork.client.publishing.publisher import OnDoubt, Publisher
 from cogwork.client.publishing.senders import Senders
 from cogwork.client.receiving.consumer import Browser, Consumer
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
     from cogwork.client.connection.handler import ConnectionHandler
     from cogwork.client.connection.tokens import Token
     from cogwork.client.connection.url import Endpoint
+    from cogwork.client.interception.interceptor import Interceptor
     from cogwork.client.links.link_end import LinkEnd
     from cogwork.dataplane.message.messages import Message
     from cogwork.dataplane.transport.wire import Wire
@@ -77,6 +85,7 @@ class Client:
         core: Its data plane.
         connections: Counts the connections it has had.
         schemas: What is registered of the messages at each address.
+        interceptors: See what the application does, from `use` on; None where there are none.
         turn: Where tasks go on that wait for what its connection brings.
         create_future: Makes what such a task waits for.
     """
@@ -110,6 +119,7 @@ class Client:
         self._senders = Senders(self)
         self._requests = Requests(self, self._senders)
         self._calls: Calls | None = None
+        self.interceptors: Interceptors | None = None
         self.schemas = Schemas(self)
 
     @property
@@ -136,6 +146,20 @@ class Client:
         if self._calls is None:
             self._calls = calls_of(self, self._options.rpc, self._options.direct)
         return self._calls
+
+    def use(self, *interceptors: Interceptor) -> Self:
+        """Have interceptors see what is sent, received, called and served.
+
+        They see what is called, and what is opened, after this: use them before all else.
+
+        Args:
+            *interceptors: The first one begins first, and ends last.
+
+        Raises:
+            TypeError: One is no interceptor.
+        """
+        self.interceptors = (self.interceptors or Interceptors()).and_also(interceptors)
+        return self
 
     # -- life
 
@@ -375,20 +399,33 @@ class Client:
         """
         message = message_of(body, self.publish, **fields)
         message.to = checked_address(address)
-        if timeout_s is not None:
-            await self._senders.send_within(address, message, timeout_s, settled=settled)
+        if self.interceptors is None:
+            await self._senders.send(address, message, timeout_s, settled=settled)
             return
-        try:
-            sender = self._senders.relay() or await self._senders.sender_for(address)
-            post = sender.post(message, settled=settled)
-            if not (settled and post.is_done):
-                await sender.outcome(post)
-        except Released as error:
-            await self._senders.explain(address, error)
-        except Rejected as error:
-            await self._senders.explain_rejection(address, error)
-        except InDoubt as error:
-            raise meant_for(address, error) from None
+        with self.interceptors.publish(address, (message,), settled=settled):
+            await self._senders.send(address, message, timeout_s, settled=settled)
+
+    async def send_own(
+        self,
+        address: str,
+        message: Message,
+        *,
+        settled: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Send one message that is not the application's: no interceptor sees it.
+
+        Args:
+            address: Where to.
+            message: What is sent.
+            settled: Whether to send without asking for the outcome.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
+
+        Raises:
+            ClientError: It is not accepted, or that cannot be known.
+        """
+        message.to = checked_address(address)
+        await self._senders.send(address, message, timeout_s, settled=settled)
 
     def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:
         """Open a link to send many messages; use it in `async with`.
@@ -398,6 +435,8 @@ class Client:
             on_doubt: What to do with messages in doubt, because a connection was lost or the client
                 says so: `raise` `InDoubt`, or `resend` them, which may make several of one.
         """
+        if self.interceptors is not None:
+            return InterceptedPublisher(self.interceptors, self, address, on_doubt)
         return Publisher(self, address, on_doubt)
 
     # -- receiving
@@ -420,7 +459,11 @@ class Client:
             no_local: Whether to leave out what this connection itself sends.
             settled: Whether publishers do not wait for this subscriber.
         """
-        return Subscription(self, address, credit, selector, no_local=no_local, settled=settled)
+        if self.interceptors is None:
+            return Subscription(self, address, credit, selector, no_local=no_local, settled=settled)
+        return InterceptedSubscription(
+            self.interceptors, self, address, credit, selector, no_local=no_local, settled=settled
+        )
 
     def consume(
         self,
@@ -442,7 +485,19 @@ class Client:
                 256. Only one that takes less than 50 microseconds for an item gets more than one;
                 1 never gives it more.
         """
-        return Consumer(self, address, credit, selector, confirms=confirms, mark_ahead=mark_ahead)
+        if self.interceptors is None:
+            return Consumer(
+                self, address, credit, selector, confirms=confirms, mark_ahead=mark_ahead
+            )
+        return InterceptedConsumer(
+            self.interceptors,
+            self,
+            address,
+            credit,
+            selector,
+            confirms=confirms,
+            mark_ahead=mark_ahead,
+        )
 
     def browse(
         self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
@@ -454,6 +509,8 @@ class Client:
             credit: Items that may be on their way or waiting.
             selector: A condition in SQL over properties; None for all items.
         """
+        if self.interceptors is not None:
+            return InterceptedBrowser(self.interceptors, self, address, credit, selector)
         return Browser(self, address, credit, selector)
 
     def stream(self, name: str) -> Stream:
@@ -490,7 +547,10 @@ class Client:
         demand_seconds("timeout_s", timeout_s)
         message = message_of(body, self.request, **fields)
         message.to = checked_address(address)
-        return await self._requests.send(address, message, timeout_s)
+        if self.interceptors is None:
+            return await self._requests.send(address, message, timeout_s)
+        with self.interceptors.publish(address, (message,)):
+            return await self._requests.send(address, message, timeout_s)
 
     def serve(
         self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
@@ -503,6 +563,8 @@ class Client:
                 it raises is the answer too.
             concurrency: Requests that are handled at once.
         """
+        if self.interceptors is not None:
+            handler = intercepted_handler(self.interceptors, address, handler)
         return Service(self, address, handler, concurrency)
 
     async def manage(

@@ -7,7 +7,7 @@ without the rest, and none imports the class that has them all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import asyncio
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Open
     from cogwork.client.connection.url import Endpoint
-    from cogwork.client.fields import MessageFields
+    from cogwork.client.interception.interceptors import Interceptors
     from cogwork.client.links.link_end import LinkEnd
     from cogwork.dataplane.client.flusher import Flusher
     from cogwork.dataplane.core import Core
@@ -82,18 +82,23 @@ class LinkContext(Protocol):
 
 
 class ClientContext(LinkContext, Protocol):
-    """What parts ask that send messages of their own, or manage the container."""
+    """What parts ask that send messages of their own, or manage the container.
 
-    async def publish(
+    Attributes:
+        interceptors: See what the application does; None where there are none.
+    """
+
+    interceptors: Interceptors | None
+
+    async def send_own(
         self,
         address: str,
-        body: object = None,
+        message: Message,
         *,
         settled: bool = False,
         timeout_s: float | None = None,
-        **fields: Unpack[MessageFields],
     ) -> None:
-        """Send one message and wait until it is accepted."""
+        """Send one message that is not the application's, and wait until it is accepted."""
 
     async def manage(
         self, operation: str, properties: Mapping[str, object], body: object = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from contextlib import closing
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from cogwork.client.call_options import Direct
 from cogwork.client.checks import demand_seconds
+from cogwork.client.interception.interceptor import OutgoingCall
 from cogwork.rpc.calling.caller import Caller
 from cogwork.rpc.calling.parts import Parts, PartStream
 from cogwork.rpc.serving.service import Service
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("ClientCalls",)
 
 S = TypeVar("S", bound=Service)
+T = TypeVar("T")
 
 
 class ClientCalls:
@@ -77,7 +80,8 @@ class ClientCalls:
         result: Any,  # noqa: ANN401  # any type
     ) -> Coroutine[Any, Any, Any]:
         """Call a method of one server; see `Client.call`."""
-        return self.caller.call(
+        properties: dict[str, object] | None = None if self._client.interceptors is None else {}
+        work = self.caller.call(
             topic,
             method,
             arguments,
@@ -89,7 +93,17 @@ class ClientCalls:
             heartbeat_s=heartbeat_s,
             key=key,
             result=result,
+            properties=properties,
         )
+        if properties is None:
+            return work
+        return self._intercepted(OutgoingCall("call", topic, method, server, properties), work)
+
+    async def _intercepted(self, call: OutgoingCall, work: Coroutine[Any, Any, T]) -> T:
+        """Do what calls a method, with interceptors around it."""
+        assert self._client.interceptors is not None
+        with closing(work), self._client.interceptors.call(call):
+            return await work
 
     def call_stream(
         self,
@@ -114,11 +128,14 @@ class ClientCalls:
             properties={STREAM_S: float(lease_s), CREDIT: window},
         )
         is_settled = caller.options.call_settled if settled is None else settled
-        return PartStream(
-            Parts(caller, request, window=window, result=options["result"], settled=is_settled)
-        )
+        parts = Parts(caller, request, window=window, result=options["result"], settled=is_settled)
+        if (interceptors := self._client.interceptors) is not None:
+            assert request.properties is not None
+            call = OutgoingCall("stream", topic, method, options["server"], request.properties)
+            parts.begins = partial(interceptors.call, call)
+        return PartStream(parts)
 
-    async def cast(
+    def cast(
         self,
         topic: str,
         method: str,
@@ -131,9 +148,10 @@ class ClientCalls:
         codec: str | None,
         settled: bool | None,
         key: str | None,
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         """Have a method run by one server; see `Client.cast`."""
-        request = self.caller.request(
+        properties: dict[str, object] | None = None if self._client.interceptors is None else {}
+        work = self.caller.cast(
             topic,
             method,
             arguments,
@@ -141,18 +159,28 @@ class ClientCalls:
             timeout_s=timeout_s,
             exchange=exchange,
             codec=codec,
+            settled=settled,
+            ttl_s=ttl_s,
+            key=key,
+            properties=properties,
         )
-        await self.caller.cast(request, settled, ttl_s, key)
+        if properties is None:
+            return work
+        return self._intercepted(OutgoingCall("cast", topic, method, server, properties), work)
 
-    async def fanout(
+    def fanout(
         self,
         topic: str,
         method: str,
         arguments: Mapping[str, object],
         **options: Unpack[FanoutOptions],
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         """Have a method run by every server; see `Client.fanout`."""
-        await self.caller.fanout(topic, method, arguments, **options)
+        if self._client.interceptors is None:
+            return self.caller.fanout(topic, method, arguments, **options)
+        properties: dict[str, object] = {}
+        work = self.caller.fanout(topic, method, arguments, properties=properties, **options)
+        return self._intercepted(OutgoingCall("fanout", topic, method, None, properties), work)
 
     # -- services
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cogwork.client.calls import MethodService, ReplyStream
     from cogwork.client.client import Client as AsyncClient
     from cogwork.client.fields import MessageFields
+    from cogwork.client.interception.interceptor import Interceptor
     from cogwork.client.publishing.publisher import OnDoubt
     from cogwork.dataplane.message.messages import Message
 
@@ -59,6 +60,20 @@ class Client(Closing):
             RuntimeError: This is that thread: an `async def` method of a service runs on it.
         """
         self._thread.stop(self._client.close)
+
+    def use(self, *interceptors: Interceptor) -> Self:
+        """Have interceptors see what is sent, received, called and served.
+
+        They see what is called, and what is opened, after this: use them before all else.
+
+        Args:
+            *interceptors: The first one begins first, and ends last.
+
+        Raises:
+            TypeError: One is no interceptor.
+        """
+        self._client.use(*interceptors)
+        return self
 
     def publish(
         self,

@@ -16,6 +16,7 @@ from cogwork.sync.on_thread import OnThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
 
     from cogwork.client.fields import MessageFields
     from cogwork.client.links.receiver import Receiver as AsyncReceiver
@@ -85,6 +86,18 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
     def __init__(self, thread: LoopThread, receiver: AsyncReceiver[M]) -> None:
         super().__init__(thread, receiver)
         self._taken: deque[M] = deque()
+        # Messages are handed over here, on the threads of those who take them.
+        self._deliveries, receiver.deliveries = receiver.deliveries, None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._deliveries is not None:
+            self._deliveries.close(error)
+        super().__exit__(kind, error, trace)
 
     def __iter__(self) -> Self:
         return self
@@ -101,14 +114,23 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
         Args:
             timeout_s: How long to wait, in seconds; None for ever.
         """
+        if self._deliveries is not None:
+            self._deliveries.end()
         if not self._taken:
             self._taken.extend(self._thread.wait(self._take(timeout_s)))
-        return self._taken.popleft() if self._taken else None
+        message = self._taken.popleft() if self._taken else None
+        if self._deliveries is not None and message is not None:
+            self._deliveries.begin((message,))
+        return message
 
     def drain(self) -> list[M]:
         """Return what is there now, at most as much as the credit; do not wait for more."""
+        if self._deliveries is not None:
+            self._deliveries.end()
         taken = [*self._taken, *self._thread.wait(self._counterpart.drain())]
         self._taken.clear()
+        if self._deliveries is not None:
+            self._deliveries.begin(taken)
         return taken
 
     async def _take(self, timeout_s: float | None) -> Sequence[M]:

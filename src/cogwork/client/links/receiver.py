@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.context import LinkContext
+    from cogwork.client.interception.deliveries import Deliveries
     from cogwork.dataplane.client.inbox import Inbox
     from cogwork.dataplane.link import Link
 
@@ -33,7 +34,14 @@ M = TypeVar("M", bound=Message)
 
 
 class Receiver(LinkEnd, Generic[M]):
-    """Receives from one address; `M` is what it hands over."""
+    """Receives from one address; `M` is what it hands over.
+
+    Attributes:
+        deliveries: What it has handed over, where interceptors are told; None where none are, or
+            whoever hands its messages on does it.
+    """
+
+    deliveries: Deliveries | None = None
 
     role = Role.RECEIVER
     snd_settle_mode = SenderSettleMode.MIXED

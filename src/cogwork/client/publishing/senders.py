@@ -127,6 +127,29 @@ class Senders:
             self._client.spawn(publisher.shut())
             excess -= 1
 
+    async def send(
+        self, address: str, message: Message, timeout_s: float | None, *, settled: bool
+    ) -> None:
+        """Send a message and wait until it is accepted; say why where it is not.
+
+        Raises:
+            ClientError: It is not accepted, or was not sent, or has no outcome.
+        """
+        if timeout_s is not None:
+            await self.send_within(address, message, timeout_s, settled=settled)
+            return
+        try:
+            sender = self.relay() or await self.sender_for(address)
+            post = sender.post(message, settled=settled)
+            if not (settled and post.is_done):
+                await sender.outcome(post)
+        except Released as error:
+            await self.explain(address, error)
+        except Rejected as error:
+            await self.explain_rejection(address, error)
+        except InDoubt as error:
+            raise meant_for(address, error) from None
+
     async def send_within(
         self, address: str, message: Message, timeout_s: float, *, settled: bool
     ) -> None:

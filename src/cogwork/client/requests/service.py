@@ -114,7 +114,7 @@ class Service:
         reply.correlation_id = (
             request.message_id if request.correlation_id is None else request.correlation_id
         )
-        await self._client.publish(request.reply_to, reply, settled=True)
+        await self._client.send_own(request.reply_to, reply, settled=True)
 
 
 def _report(error: BaseException) -> Message:

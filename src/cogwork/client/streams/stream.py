@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack, get_args
 
 from cogwork.amqp.types import ULong
 from cogwork.client.checks import checked_address
 from cogwork.client.errors import ClientError
 from cogwork.client.fields import MessageFields, batch_of, message_of
+from cogwork.client.interception.receiving import InterceptedStreamReader
+from cogwork.client.interception.sending import InterceptedStreamPublisher
 from cogwork.client.links.receiver import BATCH_MAX
 from cogwork.client.streams.publisher import StreamPublisher
 from cogwork.client.streams.reader import StreamReader
@@ -101,7 +104,12 @@ class Stream:
                 "patience_s was renamed: use send_timeout_s", DeprecationWarning, stacklevel=2
             )
             send_timeout_s = patience_s
-        return StreamPublisher(self._client, self.address, producer, send_timeout_s)
+        interceptors = self._client.interceptors
+        if interceptors is None:
+            return StreamPublisher(self._client, self.address, producer, send_timeout_s)
+        return InterceptedStreamPublisher(
+            interceptors, self._client, self.address, producer, send_timeout_s
+        )
 
     async def append(self, bodies: Iterable[object]) -> None:
         """Append messages, in order, each once, and wait until all are kept.
@@ -174,7 +182,11 @@ class Stream:
         """
         if on_truncated not in get_args(OnTruncated):
             raise ValueError(f"on_truncated is 'raise' or 'first', not {on_truncated!r:.80}")
-        return StreamReader(
+        interceptors = self._client.interceptors
+        make = (
+            StreamReader if interceptors is None else partial(InterceptedStreamReader, interceptors)
+        )
+        return make(
             self._client,
             self.address,
             start_of(start),
@@ -223,7 +235,7 @@ class Stream:
         """
         message = Message(data, annotations={"x-opt-snapshot": ULong(offset)})
         await self._opened()  # only a stream lets it: a queue would give the snapshot as an item
-        await self._client.publish(self.address, message)
+        await self._client.send_own(self.address, message)
 
     async def load_snapshot(self) -> Snapshot | None:
         """Return the newest snapshot; None where there is none.

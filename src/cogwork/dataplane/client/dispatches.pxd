@@ -33,6 +33,7 @@ cdef class Dispatch:
     cdef bint is_watched
     cdef bint is_left
     cdef readonly object failure
+    cdef public object on_end
     cdef int mark_in_doubt(self, uint64_t token) except -1
     cdef int advance(self) except -1
     cdef int resolved(self, uint64_t token, int code, bytes state) except -1

@@ -48,7 +48,11 @@ class Shipper(Terminus):
 
 
 class Dispatch:
-    """Something that was given to an outbox."""
+    """Something that was given to an outbox.
+
+    Attributes:
+        on_end: Called with it once its outcome is known; None where nobody asks.
+    """
 
     def advance(self):
         """Send as much as the link takes; return 1 once nothing is left to be sent."""
@@ -83,6 +87,8 @@ class Dispatch:
         return 0
 
     def wake(self):
+        if self.on_end is not None:
+            self.on_end(self)
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
         return 0
@@ -186,6 +192,11 @@ class Batch(Dispatch):
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all outcomes are known."""
+        return self.waiting == 0 or self.failure is not None
 
     def advance(self):
         count: cython.Py_ssize_t = len(self.codes)

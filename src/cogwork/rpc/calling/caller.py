@@ -142,13 +142,15 @@ class Caller:
         heartbeat_s: float | None,
         key: str | None,
         result: Any,  # noqa: ANN401  # any type
+        properties: dict[str, object] | None = None,
     ) -> Any:  # noqa: ANN401  # what the method returns
         """Call a method; see `Client.call`."""
-        properties: dict[str, object] | None = None
         demand_seconds("heartbeat_s", heartbeat_s)
         if heartbeat_s is not None or key is not None:
-            properties = {HEARTBEAT_S: heartbeat_s, KEY: key}
-            properties = {name: value for name, value in properties.items() if value is not None}
+            wishes = {HEARTBEAT_S: heartbeat_s, KEY: key}
+            properties = {name: value for name, value in wishes.items() if value is not None} | (
+                properties or {}
+            )
         request = self.request(
             topic,
             method,
@@ -308,16 +310,38 @@ class Caller:
             if target is not None and (is_routed or target.has_credit):
                 target.post(note, settled=True)
             elif is_routed or target is not None:  # a busy server takes notes by the mesh
-                await self._client.publish(address, note, settled=True)
+                await self._client.send_own(address, note, settled=True)
         except CogworkError:
             return  # there is nobody to be told any more
 
     # -- cast and fanout
 
     async def cast(
-        self, request: Request, settled: bool | None, ttl_s: float | None, key: str | None
+        self,
+        topic: str,
+        method: str,
+        arguments: Mapping[str, object],
+        *,
+        server: str | None,
+        timeout_s: float | None,
+        exchange: str | None,
+        codec: str | None,
+        settled: bool | None,
+        ttl_s: float | None,
+        key: str | None,
+        properties: dict[str, object] | None = None,
     ) -> None:
         """Send a request that has no reply; see `Client.cast`."""
+        request = self.request(
+            topic,
+            method,
+            arguments,
+            server=server,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
+            properties=properties,
+        )
         if key is not None:
             request.properties = {**(request.properties or {}), KEY: key}
         is_settled = self.options.cast_settled if settled is None else settled
@@ -334,6 +358,7 @@ class Caller:
         codec: str | None,
         settled: bool | None,
         ttl_s: float | None,
+        properties: dict[str, object] | None = None,
     ) -> None:
         """Send a request to all servers of a topic; see `Client.fanout`."""
         address = self.options.every(topic, exchange)
@@ -344,6 +369,7 @@ class Caller:
             arguments=arguments,
             codec=self.codec(codec),
             timeout_s=limit_s,
+            properties=properties,
         )
         is_settled = self.options.fanout_settled if settled is None else settled
         try:

@@ -22,6 +22,9 @@ from cogwork.rpc.errors import BadReply, ServerLost, Unreachable
 from cogwork.rpc.wire import CREDIT, CREDIT_MAX, END, ERROR, MORE, PART, error_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cogwork.client.interception.interceptor import Ending
     from cogwork.dataplane.client.dispatches import Post
     from cogwork.io.turn import Waiter
     from cogwork.rpc.calling.caller import Caller
@@ -36,7 +39,15 @@ UINT_MAX = 0xFFFFFFFF
 
 
 class Parts:
-    """The parts of one call's reply, and what is told to the server that sends them."""
+    """The parts of one call's reply, and what is told to the server that sends them.
+
+    Attributes:
+        begins: Called before the request is sent; what it returns is called when all is over. None
+            where no interceptor looks.
+    """
+
+    begins: Callable[[], Ending] | None = None
+    _ending: Ending | None = None
 
     def __init__(
         self,
@@ -122,6 +133,8 @@ class Parts:
     async def _begin(self) -> None:
         """Send the request."""
         request = self._request
+        if self.begins is not None:
+            self._ending, self.begins = self.begins(), None
         deadline_s = self._time() + request.timeout_s
         try:
             self._route, address = await self._caller.way(request)
@@ -243,6 +256,8 @@ class Parts:
         if self._replies is not None:
             self._replies.calls.pop(self._id, None)
             self._caller.wheel.remove(self._slot, self)
+        if self._ending is not None:
+            self._ending(self._failure)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -46,7 +46,7 @@ class Announcer:
         """
         try:
             await self._questions.open()
-            await self._client.publish(self._topic, here(self._server, self._url), settled=True)
+            await self._client.send_own(self._topic, here(self._server, self._url), settled=True)
         except CogworkError as error:
             log.info("%s: cannot announce the server for direct calls: %s", self._server, error)
             return
@@ -59,7 +59,7 @@ class Announcer:
                     if question.subject == WHO and question.reply_to is not None:
                         told = here(self._server, self._url)
                         told.correlation_id = question.message_id
-                        await self._client.publish(question.reply_to, told, settled=True)
+                        await self._client.send_own(question.reply_to, told, settled=True)
 
     async def close(self) -> None:
         """Say that the server goes."""
@@ -70,6 +70,6 @@ class Announcer:
         gone.subject = GONE
         if self._client.is_connected:
             with suppress(CogworkError):
-                await self._client.publish(self._topic, gone, settled=True)
+                await self._client.send_own(self._topic, gone, settled=True)
             await self._questions.shut()
         await asyncio.gather(self._task, return_exceptions=True)

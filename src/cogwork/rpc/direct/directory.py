@@ -189,7 +189,7 @@ class Directory:
             news.outlives_gaps = True  # replies tell of those who came meanwhile
             async with news:
                 who = Message(None, subject=WHO, message_id=call_id, reply_to=replies.reply_to)
-                await self._client.publish(topic, who, settled=True)
+                await self._client.send_own(topic, who, settled=True)
                 async for message in news:
                     with suppress(CogworkError):  # anybody may publish there
                         self.learn(message)

@@ -80,7 +80,7 @@ class RoutedReplySender:
 
     async def _publish(self, reply: Message) -> None:
         try:
-            await self._client.publish(str(reply.to), reply, settled=self._settled)
+            await self._client.send_own(str(reply.to), reply, settled=self._settled)
         except CogworkError as error:
             _note(error)
 

@@ -27,6 +27,7 @@ from cogwork.rpc.direct.door import Door
 from cogwork.rpc.direct.meeting import DIRECT
 from cogwork.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, NOT_BEGUN
 from cogwork.rpc.serving.context import CURRENT
+from cogwork.rpc.serving.intercepted import intercepted
 from cogwork.rpc.serving.keyed import KeyedReplies
 from cogwork.rpc.serving.method import Method, WrongArgumentsError
 from cogwork.rpc.serving.pace import LongestWait
@@ -222,6 +223,10 @@ class Service:
         method = Method(function, name)
         if method.name in self._methods:
             raise TypeError(f"{method.name}: the service has a method of this name")
+        if (interceptors := self._client.interceptors) is not None:
+            method.function = intercepted(
+                function, interceptors, self.topic, self.server, method.name
+            )
         self._methods[method.name] = method
         self._has_waiting = self._has_waiting or method.is_async or method.is_stream
         return function
@@ -275,7 +280,7 @@ class Service:
 
     async def _pass_on(self, request: Message) -> None:
         try:
-            await self._client.publish(self._topic_address, request, timeout_s=DRAIN_S)
+            await self._client.send_own(self._topic_address, request, timeout_s=DRAIN_S)
         except CogworkError as error:
             log.warning("%s: lost a cast that had not started: %s", self.address, error)
 

@@ -1,0 +1,1 @@
+"""Hooks around what a client sends, receives, calls and serves."""
