@@ -1,4 +1,4 @@
-"""Each tutorial does what it says, block by block."""
+"""Tutorials, and the pages for users of other brokers, do what they say, block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PAGES = Path(__file__).parents[2] / "docs"
 TUTORIALS = sorted(
     str(path.relative_to(PAGES))
-    for folder in ("tutorials",)
+    for folder in ("tutorials", "coming-from")
     for path in (PAGES / folder).glob("[a-z]*.md")
 )
 
