@@ -24,6 +24,7 @@ BUILT_IN = {
         "stream": "cogwork.nodes.stream:StreamNode",
         "sink": "cogwork.nodes.sink:SinkNode",
         "management": "cogwork.nodes.management:ManagementNode",
+        "cbs": "cogwork.nodes.claims:ClaimsNode",
     },
     "cogwork.codecs": {
         "amqp": "cogwork.rpc.codecs.amqp:AmqpCodec",
@@ -128,7 +129,7 @@ def _object_at(path: str) -> object:
 
 def names(group: str) -> list[str]:
     """List the plug-ins of a group that are installed."""
-    return sorted({point.name for point in _points(group)})
+    return sorted({*BUILT_IN.get(group, ()), *(point.name for point in _points(group))})
 
 
 def _points(group: str) -> EntryPoints:

@@ -40,6 +40,7 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         groups_claim: The claim with the groups: an array, or a text with spaces; None reads none.
         groups: The names of groups by the claim's values; empty takes the values as they are.
         default_groups: The groups of everybody with a token.
+        anonymous_login: Whether who came as ANONYMOUS may become a token's user, by `$cbs`.
     """
 
     issuer: Text
@@ -55,3 +56,4 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     groups_claim: Text | None = None
     groups: dict[str, str] = {}
     default_groups: list[Text] = []
+    anonymous_login: bool = False

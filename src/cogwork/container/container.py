@@ -35,6 +35,7 @@ from cogwork.container.connections.peers import Peers
 from cogwork.container.connections.queue_memory import QueueMemory
 from cogwork.container.connections.room import detach_unfinished, make_room
 from cogwork.container.connections.slow_peers import detach_dear, detach_overdue
+from cogwork.container.connections.token_renewals import TokenRenewals
 from cogwork.container.connections.watermark import Watermark
 from cogwork.container.federation.shards import shard_of
 from cogwork.container.gateways.service import Gateways
@@ -202,6 +203,7 @@ class Container:
         """Make what needs the data directory to be open, which nobody else can use now."""
         configuration = self.configuration
         self._share_topology()
+        self.token_renewals = TokenRenewals(self._access, self.peers, self.attachments)
         self.peers.mesh = self.mesh
         self._queue_memory = QueueMemory()
         self._take_limits(configuration)
@@ -236,6 +238,11 @@ class Container:
             configuration.mesh,
             cluster_name=configuration.cluster.name or "",
         )
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether anybody logs in by a token here."""
+        return self._access.takes_tokens
 
     def _make_held_clients(self) -> HeldClients:
         held = HeldClients(self.replication.cluster.find_root, self._block)
@@ -555,6 +562,7 @@ class Container:
         await self.replication.close()
         self._effects.close()
         self._exchange_file.close()
+        self.token_renewals.close()
         self._access.close()
         self.security.close()
         close_lingering(asyncio.get_running_loop())  # it may end before their peers do

@@ -1,1 +1,1 @@
-"""The built-in nodes: topic, queue, stream, sink, management."""
+"""The built-in nodes: topic, queue, stream, sink, management, claims."""

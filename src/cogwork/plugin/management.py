@@ -41,6 +41,7 @@ __all__ = (
     "ManagedStream",
     "ManagementError",
     "OnOutcome",
+    "OnPut",
     "Pending",
     "Report",
     "Requester",
@@ -360,6 +361,19 @@ class ContainerView(Protocol):
     def requester(self, source: Terminus | None) -> Requester | None:
         """Find whose request came from `source`; None where its link has gone."""
 
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether anybody logs in by a token here."""
+
+    def put_token(self, requester: Requester, token: str, on_put: OnPut) -> None:
+        """Have a token hold from now on for the connection of who has asked.
+
+        Args:
+            requester: Who has asked.
+            token: As it was given.
+            on_put: Learns what came of it, unless the connection ends before.
+        """
+
     def note_request(
         self, requester: Requester, what: Mapping[str, str], *, refusal: str | None
     ) -> None:
@@ -658,6 +672,13 @@ class ContainerView(Protocol):
         Returns:
             False where the address leads nowhere; then `on_outcome` is not called.
         """
+
+
+class OnPut(Protocol):
+    """Learns what became of a token."""
+
+    def __call__(self, status: int, description: str) -> None:
+        """Called once, with a status of HTTP and words for people."""
 
 
 class OnOutcome(Protocol):

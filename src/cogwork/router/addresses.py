@@ -89,6 +89,7 @@ DEFAULT_RULES = (
     _rule("openstack.org/om/notify/anycast", Distribution.BALANCED, "queue", in_doubt="redeliver"),
     _rule("sink", Distribution.CLOSEST, "sink"),
     _rule("$management", Distribution.CLOSEST, "management"),
+    _rule("$cbs", Distribution.CLOSEST, "cbs"),
     _rule("stream", Distribution.CLOSEST, "stream"),
     EXCHANGE_RULE,
 )

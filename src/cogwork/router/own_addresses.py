@@ -14,10 +14,13 @@ from cogwork.router.patterns import address_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("MANAGEMENT", "missing", "own_words", "right_needed")
+__all__ = ("CLAIMS", "MANAGEMENT", "missing", "own_words", "right_needed")
 
 MANAGEMENT = "$management"
 """Whoever may manage it may do everything at all of them."""
+
+CLAIMS = "$cbs"
+"""Where clients put tokens: whoever has none to show may nothing, and gets nothing there."""
 
 REPLIES = "_reply"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NODE = '[[node]]\naddress = "own/"\nkind = "{}"\n'
 ADDRESS = '[[address]]\nprefix = "own/"\nkind = "{}"\n'
 EXPECTED = (
-    "expected one of direct, unavailable, exchange, management, queue, sink, stream, topic, "
+    "expected one of direct, unavailable, cbs, exchange, management, queue, sink, stream, topic, "
     'or "package.module:Class"'
 )
 

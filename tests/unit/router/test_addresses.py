@@ -54,6 +54,7 @@ def pattern(words: str, kind: str = "direct") -> AddressRule:
         ("openstack.org/om/rpc", BALANCED, "direct", "openstack.org/om/rpc"),
         ("sink/null", CLOSEST, "sink", "null"),
         ("$management", CLOSEST, "management", ""),
+        ("$cbs", CLOSEST, "cbs", ""),
         ("stream/prices", CLOSEST, "stream", "prices"),
         ("exchange/amq.topic", MULTICAST, "exchange", "amq.topic"),
         ("anything", BALANCED, "direct", "anything"),

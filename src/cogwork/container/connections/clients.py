@@ -15,7 +15,7 @@ from cogwork.container.vhost.reply_addresses import is_reply_address
 from cogwork.io.networks import PeerName
 from cogwork.plugin.node import Refused
 from cogwork.router.exchanges.addresses import without_key
-from cogwork.router.own_addresses import missing
+from cogwork.router.own_addresses import CLAIMS, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,10 +119,13 @@ class ClientContext:
     def may(self, right: Right, address: str) -> bool:
         """Return whether it has a right at an address.
 
-        Whoever knows a reply address was given it, and may send there.
+        Whoever knows a reply address was given it, and may send there. Who may nothing yet puts
+        the token to `$cbs` that says what it may.
         """
         if right == "send" and is_reply_address(address):
             return True
+        if address.removeprefix("/") == CLAIMS:
+            return right != "manage"
         address = without_key(address)
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
 

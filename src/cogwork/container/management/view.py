@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         ManagedQueue,
         ManagedStream,
         OnOutcome,
+        OnPut,
         Report,
         Requester,
     )
@@ -112,6 +113,16 @@ class View:
         if not isinstance(source, IncomingLink) or source.detached:
             return None
         return ClientRequester(cast("Connection", source.session.wire.owner))
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether anybody logs in by a token here."""
+        return self._container.takes_tokens
+
+    def put_token(self, requester: Requester, token: str, on_put: OnPut) -> None:
+        """Have a token hold from now on for the connection of who has asked."""
+        assert isinstance(requester, ClientRequester)
+        self._container.token_renewals.put(requester.connection, token, on_put)
 
     def note_request(
         self, requester: Requester, what: Mapping[str, str], *, refusal: str | None

@@ -429,28 +429,54 @@ class Access:
             raise TokenError(why)
         return grant
 
-    async def renew(self, connection: LoginPeer, client: ClientContext, token: str) -> None:
+    async def renew(
+        self,
+        connection: LoginPeer,
+        client: ClientContext,
+        token: str,
+        enter: Callable[[str], None] | None = None,
+    ) -> None:
         """Have a token hold in the place of the one that a connection has logged in by.
 
         Args:
             connection: Which one.
             client: What is kept of it.
             token: As the peer gave it.
+            enter: Has the connection, if it is nobody's, be a user's; None where it never is.
 
         Raises:
             LoginBusyError: It cannot be checked now.
             TokenError: It is not valid, or another user's.
         """
-        who = {**who_is(connection), "user": connection.identity}
         try:
-            grant = await self.check_token(token)
-            if grant.user != connection.identity:
-                raise TokenError(f"it is the token of {grant.user!r:.80}")
+            if client.grant is None and (connection.identity is not None or enter is None):
+                raise TokenError("the connection has not logged in by one")
+            grant = await self._renewed(connection, client, token, enter)
         except (LoginBusyError, TokenError) as error:
-            self._note_refusal(who, OAUTHBEARER, f"token refused: {error}")
+            self._note_refusal(who_is(connection), OAUTHBEARER, f"token refused: {error}")
             raise
         client.grant, client.rules = grant, self._configuration.oauth
-        self.security.event("login", **who, mechanism=OAUTHBEARER)
+        self.security.event("login", **who_is(connection), mechanism=OAUTHBEARER)
+
+    async def _renewed(
+        self,
+        connection: LoginPeer,
+        client: ClientContext,
+        token: str,
+        enter: Callable[[str], None] | None,
+    ) -> Grant:
+        grant = await self.check_token(token)
+        if client.grant is None and enter is not None:
+            if not (oauth := self._configuration.oauth) or not oauth.anonymous_login:
+                raise TokenError("nobody may log in so (oauth.anonymous_login = false)")
+            wait_s = self._wait_of(grant.user)
+            if wait_s is None:
+                raise LoginBusyError("the user logs in too often")
+            await asyncio.sleep(wait_s)
+            enter(grant.user)
+        elif grant.user != connection.identity:
+            raise TokenError(f"it is the token of {grant.user!r:.80}")
+        return grant
 
     def _why_not_by_token(self, name: str) -> str | None:
         """Tell why a token may not be a user's: who issues tokens need not know of `[[user]]`s."""
@@ -458,6 +484,11 @@ class Access:
         if user is None or user.tokens:
             return None
         return f"user {name!r:.80} is configured, without tokens = true"
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether there is an `[oauth]`."""
+        return self._tokens is not None
 
     def why_token_ended(self, client: ClientContext) -> str | None:
         """Return why a login by token holds no longer; None where it does, or there is none."""

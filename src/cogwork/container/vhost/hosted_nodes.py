@@ -36,6 +36,9 @@ __all__ = ("HostedNodes", "demand_visible")
 
 log = logging.getLogger("cogwork")
 
+VIEWERS = ("management", "cbs")
+"""The kinds of nodes that see the container."""
+
 
 class HostedNodes(NodeTable):
     """Makes nodes, keeps them, and lets time pass at them.
@@ -169,7 +172,7 @@ class HostedNodes(NodeTable):
             policy=self.policies.options_for(key, rule),
             container_id=self._container_id,
             emit=self._emit,
-            container=self._vhost.view if rule.kind == "management" else None,
+            container=self._vhost.view if rule.kind in VIEWERS else None,
             shard=self._shard,
             reach=self._subscriptions,
             engines=self._vhost.engines,
