@@ -347,6 +347,34 @@ async def test_a_link_logs_in_by_token_and_comes_back_with_a_fresh_one(
         assert there.is_linked("south")
 
 
+@story
+async def test_a_link_stands_on_where_its_token_is_renewed_before_its_end(
+    issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "token"
+    first_end_s = time.time() + 4
+    file.write_text(issuer.token("robot", exp=first_end_s))
+    async with staged(issuer) as stage:
+        stage.reload(stage.rules().replace("tokens = true", "tokens = true\nmesh = true"))
+        url = stage.container.endpoints[0].replace("://", "://robot@")
+        link = f'[[link]]\nurl = "{url}"\ntoken_file = "{file}"\n'
+        await stage.mesh.start("south", configuration=link)
+        await eventually(lambda: stage.container.mesh.is_linked("south"), "south is linked")
+        [peer_link] = stage.container.mesh.peer_links
+        file.write_text(issuer.token("ann"))
+        await eventually(lambda: "does not hold" in caplog.text, "another user's is refused")
+        file.write_text("")
+        await eventually(lambda: "cannot renew its token" in caplog.text, "there is none")
+        assert time.time() < first_end_s
+        second_end_s = time.time() + 6
+        file.write_text(issuer.token("robot", exp=second_end_s))
+        await asyncio.sleep(max(0.0, first_end_s + 1.2 - time.time()))
+        assert stage.container.mesh.peer_links == [peer_link]
+        assert "link to container south: closed" not in caplog.text
+        await eventually(lambda: "link to container south: closed" in caplog.text, "it is over")
+        assert time.time() > second_end_s
+
+
 @pytest.mark.parametrize(
     ("token", "says"),
     [

@@ -205,6 +205,7 @@ class Container:
         self._share_topology()
         self.token_renewals = TokenRenewals(self._access, self.peers, self.attachments)
         self.peers.mesh = self.mesh
+        self.mesh.put_token = self.token_renewals.put_for_link
         self._queue_memory = QueueMemory()
         self._take_limits(configuration)
         secrets = _secrets_directory(configuration, worker)

@@ -8,6 +8,7 @@ wait, the credit of the sender's link bounds.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from cogwork.plugin.management import OnPut
 
 __all__ = ("TokenRenewals",)
+
+log = logging.getLogger("cogwork")
+
+WAITING_OF_LINK_MAX = 4
 
 OK, UNAUTHORIZED, UNAVAILABLE = 200, 401, 503
 
@@ -63,6 +68,11 @@ class TokenRenewals:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def put_for_link(self, connection: Connection, token: str) -> None:
+        """Have a token checked of a container that has linked by one; one of too many is not."""
+        if len(self._lines.get(connection, ())) < WAITING_OF_LINK_MAX:
+            self.put(connection, token, partial(_log_refusal, connection))
+
     def close(self) -> None:
         """Check no more."""
         for task in self._tasks:
@@ -85,7 +95,7 @@ class TokenRenewals:
 
     async def _outcome(self, connection: Connection, token: str) -> tuple[int, str]:
         client = self._roster.client_of(connection)
-        enter = partial(self._enter, connection, client)
+        enter = partial(self._enter, connection, client) if client.is_counted else None
         try:
             await self._access.renew(connection, client, token, enter)
         except LoginBusyError:
@@ -114,3 +124,13 @@ class TokenRenewals:
         holder = (Holder("user", user),)
         self._roster.sessions.take(holder, client.sessions)
         self._roster.links.take(holder, sum(len(each.links) for each in connection.sessions))
+
+
+def _log_refusal(connection: Connection, status: int, text: str) -> None:
+    if status != OK:
+        log.warning(
+            "a new token of container %.80r, which has linked as user %.80r, does not hold: %s",
+            "" if connection.remote is None else connection.remote.container_id,
+            connection.identity,
+            text,
+        )

@@ -93,6 +93,9 @@ class Owner(Protocol):
     def on_datagram(self, connection: ControlConnection, data: memoryview) -> None:
         """A datagram has come."""
 
+    def on_token(self, connection: ControlConnection, data: memoryview) -> None:
+        """A token has come that is to hold for both connections of a link."""
+
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
         """A connection is over."""
 

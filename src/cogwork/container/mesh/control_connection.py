@@ -1,7 +1,9 @@
 """The connection on which two neighbours tell each other what they know.
 
 Theory of operation. It has two AMQP links in each direction, one for the protocol's messages and
-one for datagrams; each message is a data section.
+one for datagrams; each message is a data section. Who has logged in by a token and gets a new one
+attaches a third, on which it tells that: a container that knows of none refuses the link, and goes
+by the first token.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ __all__ = ("ControlConnection",)
 
 CONTROL_ADDRESS = "$mesh"
 DATAGRAMS_ADDRESS = "$parcels"
+TOKENS_ADDRESS = "$cbs"
 """What the targets on a control connection name."""
 
 CONTROL_WINDOW = 256
@@ -34,6 +37,9 @@ CONTROL_WINDOW = 256
 
 DATAGRAMS_WINDOW = 1_024
 """Datagrams on their way to a neighbour."""
+
+TOKENS_WINDOW = 4
+"""Tokens on their way from a neighbour: one follows the other after minutes."""
 
 WAITING_MAX = 10_000
 """Messages that may wait for a neighbour: it would have been silent long before."""
@@ -60,7 +66,11 @@ class ControlConnection(MeshConnection):
             owner.core, DATAGRAMS_ADDRESS, DATAGRAMS_WINDOW, on_datagram, blame
         )
         self.send_datagram = self._datagrams.send
-        self._channels = {each.address: each for each in (self._protocol, self._datagrams)}
+        on_token = partial(owner.on_token, self)
+        self._tokens = Channel(owner.core, TOKENS_ADDRESS, TOKENS_WINDOW, on_token, blame)
+        self._has_told_token = False
+        channels = (self._protocol, self._datagrams, self._tokens)
+        self._channels = {each.address: each for each in channels}
 
     def begin(self) -> None:
         """Attach the links on which this side sends, each in a session of its own.
@@ -70,7 +80,7 @@ class ControlConnection(MeshConnection):
         if self.connection.transport is not None:
             self.connection.transport.prefer()
         self.connection.wire.is_never_held = True
-        for channel in self._channels.values():
+        for channel in (self._protocol, self._datagrams):
             channel.open(self.connection.begin_session(), self.owner.id)
 
     def on_attach(self, link: Link, attach: Attach) -> None:
@@ -87,6 +97,13 @@ class ControlConnection(MeshConnection):
         """Send a message of the protocol, as soon as the other side takes it."""
         if self._protocol.waiting >= WAITING_MAX or not self._protocol.send(data):
             self._give_up()
+
+    def send_token(self, token: str) -> None:
+        """Have a token hold in the place of the one that this side has logged in by."""
+        if not self._has_told_token:
+            self._has_told_token = True
+            self._tokens.open(self.connection.begin_session(), self.owner.id)
+        self._tokens.send(token.encode())
 
     def _on_message(self, data: memoryview) -> None:
         self.owner.on_message(self, bytes(data))

@@ -20,12 +20,13 @@ from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.dataplane.connection import Connection
 from cogwork.io.connect import connected_path, connected_socket, reason_of
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
-from cogwork.io.secret_file import read_secret
+from cogwork.io.secret_file import SecretFileError, read_secret
 from cogwork.io.tls import Watched, client_context
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 
 if TYPE_CHECKING:
     import ssl
+    from pathlib import Path
 
     from cogwork.config.link_urls import LinkUrl
     from cogwork.config.settings import Link
@@ -93,6 +94,8 @@ class LinkDialler:
         self._crl = Watched(self.url.crl)
         self._keys: dict[tuple[str, str, bytes, int], Keys] = {}
         self._scratch: bytearray | None = None
+        self._token: str | None = None
+        self._token_problem = ""
         self._task: asyncio.Task[None] | None = None
 
     def renew(self, link: Link) -> None:
@@ -112,9 +115,29 @@ class LinkDialler:
         self.url = url
 
     def look(self) -> None:
-        """Have the next attempt read the certificates again if the revocation list has changed."""
+        """Have the next attempt read the certificates again if the revocation list has changed.
+
+        And tell the other container of a new token, where this one has logged in by one: once the
+        first has ended, it is too late.
+        """
         if self._crl.has_changed():
             self._tls = None
+        if self.peer_link is not None and self.url.token_file is not None:
+            self._renew_token(self.peer_link, self.url.token_file)
+
+    def _renew_token(self, peer_link: PeerLink, file: Path) -> None:
+        try:
+            token = read_secret(file).text
+        except SecretFileError as error:  # it may be under way
+            if str(error) != self._token_problem:
+                log.warning("link to %s: cannot renew its token: %s", self.url, error)
+            self._token_problem = str(error)
+            return
+        self._token_problem = ""
+        if token != self._token:
+            self._token = token
+            peer_link.control.send_token(token)
+            self._mesh.core.flush()
 
     def start(self) -> None:
         """Dial until it is stopped."""
@@ -240,6 +263,8 @@ class LinkDialler:
                 self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
             StreamPump(connection, sock, stream, self._scratch)
         end_point = None if stream is None else partial(_end_point_of, stream)
+        if issubclass(kind, DataConnection):  # if the other one's is newer, both get it
+            self._token = token
         made.dialled(connection, self.url, end_point, self._keys, token)
         try:
             await made.opened

@@ -26,6 +26,7 @@ from cogwork.container.mesh.told_interests import ToldInterests
 from cogwork.container.mesh.tunnel_acceptor import TunnelAcceptor
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.security.revocation import login_ended
+from cogwork.io.secret_file import SECRET_BYTES_MAX
 from cogwork.replication.timer import Timer
 from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import (
@@ -91,6 +92,7 @@ class MeshService:
         restoration: Opens again what was lost.
         readiness: Whether it is known what others want.
         on_neighbour_down: Called with a container to which no link is left.
+        put_token: Called with a token that is to hold for a connection that others have dialled.
     """
 
     def __init__(
@@ -147,6 +149,7 @@ class MeshService:
         self._is_started = self._is_stopped = False
         self._refusals = Refusals()
         self.on_neighbour_down: Callable[[str], None] = _ignore
+        self.put_token: Callable[[Connection, str], None] = _take_none
         self.readiness = Readiness(self, options.ready_timeout_s)
 
     # -- life
@@ -285,6 +288,14 @@ class MeshService:
         peer_link = self._by_connection.get(connection)
         if peer_link is not None:
             self.run(self.mesh.on_message(peer_link.number, data, time.monotonic()))
+
+    def on_token(self, connection: ControlConnection, data: memoryview) -> None:
+        """Have a token hold for a link that its other end has dialled."""
+        peer_link = self._by_connection.get(connection)
+        if peer_link is not None and peer_link.dialler is None and len(data) <= SECRET_BYTES_MAX:
+            token = str(data, errors="replace")
+            for each in (peer_link.data, peer_link.control):
+                self.put_token(each.connection, token)
 
     def on_datagram(self, connection: ControlConnection, data: memoryview) -> None:
         """Take a datagram, for here or for further on."""
@@ -470,6 +481,10 @@ class MeshService:
 
 def _ignore(_neighbour: str) -> None:
     """Take notice of nothing."""
+
+
+def _take_none(_connection: Connection, _token: str) -> None:
+    """Nobody has linked by a token."""
 
 
 _OFFENCES = frozenset({Reason.FLOOD, Reason.MALFORMED, Reason.TOO_MUCH})
