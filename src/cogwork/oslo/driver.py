@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 import oslo_messaging
 from oslo_messaging._drivers import base
 
 from cogwork.amqp.terminus import COPY, MOVE
+from cogwork.client.interception.interceptor import OutgoingCall
 from cogwork.dataplane.message.messages import Message
 from cogwork.oslo import wire
 from cogwork.oslo.connection import Connection
@@ -26,6 +28,7 @@ from cogwork.oslo.settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from oslo_messaging import Target, TransportURL
     from oslo_messaging.transport import TransportOptions
@@ -128,7 +131,8 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         write = partial(wire.request_body, message, ctxt, monitor_s)
         request = Message.value(plan.put_off(write, (message, ctxt)))
         request.message_id = secrets.token_hex(16)
-        reply = self._deliver(plan, request)
+        with self._traced(target, message, request, waits=bool(wait_for_reply)):
+            reply = self._deliver(plan, request)
         if not wait_for_reply:
             return None
         assert reply is not None
@@ -163,7 +167,30 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
             body = plan.put_off(write, (message, ctxt))
             notification = Message.value(body, durable=True)
             notification.message_id = secrets.token_hex(16)
-            self._deliver(plan, notification)
+            with (
+                settings.interceptors.publish(topic, (notification,))
+                if settings.interceptors is not None
+                else nullcontext()
+            ):
+                self._deliver(plan, notification)
+
+    def _traced(
+        self, target: Target, message: dict[str, Any], request: Message, *, waits: bool
+    ) -> AbstractContextManager[object]:
+        """Return what interceptors have around a call, whose request carries what they say."""
+        interceptors = self._settings.interceptors
+        if interceptors is None:
+            return nullcontext()
+        kind: Literal["call", "cast", "fanout"] = "call" if waits else "cast"
+        method = str(message.get("method", ""))
+        call = OutgoingCall(
+            "fanout" if target.fanout else kind,
+            str(target.topic),
+            method,
+            target.server,
+            request.properties,
+        )
+        return interceptors.call(call)
 
     def _deliver(self, plan: Plan, message: Message) -> Message | None:
         connection = self._connected()
@@ -184,7 +211,11 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
             (lambda addresser: addresser.all(target, "rpc"), COPY),
         ]
         listener = PollListener(
-            self._connected(), sources, self._settings.rpc_credit, RpcRequest, self.prefetch_size
+            self._connected(),
+            sources,
+            self._settings.rpc_credit,
+            partial(RpcRequest, target=target),
+            self.prefetch_size,
         )
         return base.PollStyleListenerAdapter(listener, batch_size, batch_timeout)
 

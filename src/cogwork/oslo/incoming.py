@@ -10,6 +10,7 @@ from oslo_messaging._drivers import base
 from oslo_messaging.exceptions import MessageDeliveryFailure
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.client.interception.interceptor import MethodRun
 from cogwork.dataplane.message.messages import Message
 from cogwork.oslo import wire
 from cogwork.oslo.plan import Plan
@@ -18,6 +19,9 @@ from cogwork.oslo.sending import Sending
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from oslo_messaging import Target
+
+    from cogwork.client.interception.interceptors import Endings
     from cogwork.dataplane.client.items import Item
     from cogwork.oslo.connection import Connection
 
@@ -57,24 +61,33 @@ def _quietly(settle: Callable[[], object]) -> None:
 class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped library
     """A call or a cast."""
 
-    def __init__(self, connection: Connection, item: Item, request: wire.Request) -> None:
+    def __init__(
+        self, connection: Connection, item: Item, request: wire.Request, *, target: Target
+    ) -> None:
         """Is not acknowledged yet.
 
         Args:
             connection: What it came by.
             item: The delivery.
             request: What is in it.
+            target: Of the server.
         """
         self._delivery = Incoming(connection, item)
         self._connection = connection
+        self._endings: Endings | None = None
+        self._run = partial(MethodRun, str(target.topic), str(target.server), request=item)
         self._reply_to = item.reply_to
         self._correlation_id = item.correlation_id if item.message_id is None else item.message_id
         super().__init__(request.context, request.message, msg_id=self._correlation_id)
         self.client_timeout = request.call_monitor_timeout_s
 
     def acknowledge(self) -> None:
-        """The server works on it from now on: nobody else will."""
+        """The server works on it from now on, on this thread: nobody else will."""
         self._delivery.accept()
+        interceptors = self._connection.settings.interceptors
+        if interceptors is not None:
+            method = str(self.message.get("method", ""))
+            self._endings = interceptors.method(self._run(method=method))
 
     def requeue(self) -> None:
         """Give it to another server."""
@@ -87,6 +100,8 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
             reply: What the method returned.
             failure: What `sys.exc_info()` told, where it raised.
         """
+        if self._endings is not None:
+            self._endings(failure[1] if isinstance(failure, tuple) else None)
         if not self._reply_to:
             return
         plan = self._plan(self._tell_why_not)

@@ -49,7 +49,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         connection: Connection,
         sources: Sequence[Source],
         credit: int,
-        kind: type[RpcRequest | Notification],
+        kind: Callable[[Connection, Item, wire.Request], RpcRequest | Notification],
         prefetch_size: int = -1,
     ) -> None:
         """Subscribe, and wait until that is done.
@@ -58,7 +58,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
             connection: What it goes by.
             sources: How to make each address, and the distribution mode there.
             credit: Messages ahead, for each of them.
-            kind: What is handed over.
+            kind: Makes what is handed over.
             prefetch_size: What no batch is larger than; without effect where it is not positive.
         """
         super().__init__(prefetch_size)

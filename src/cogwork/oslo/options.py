@@ -152,6 +152,15 @@ _ADDRESSES = [
     ),
 ]
 
+_TRACES = [
+    cfg.BoolOpt(
+        "tracing",
+        default=False,
+        help="New: make spans and metrics by OpenTelemetry of what is sent and of the methods that "
+        "run, and carry their context (needs cogwork[otel]).",
+    ),
+]
+
 _CREDIT = [
     cfg.IntOpt("reply_link_credit", default=200, min=1, help="Replies that may be on their way."),
     cfg.IntOpt("rpc_server_credit", default=100, min=1, help="Requests ahead, for each link."),
@@ -166,7 +175,7 @@ _CREDIT = [
     ),
 ]
 
-OPTIONS = [*_CONNECTION, *_SECURITY, *_TIMES, *_ADDRESSES, *_CREDIT]
+OPTIONS = [*_CONNECTION, *_SECURITY, *_TIMES, *_ADDRESSES, *_TRACES, *_CREDIT]
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:

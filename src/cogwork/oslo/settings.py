@@ -12,6 +12,7 @@ from oslo_messaging.exceptions import ConfigurationError
 
 from cogwork.client.connection.tokens import TokenFile
 from cogwork.client.connection.url import Endpoint
+from cogwork.client.interception.interceptors import Interceptors
 from cogwork.client.options import Options, Retry
 from cogwork.io.secret_file import SecretFileError
 from cogwork.io.tls import TlsFilesError, client_context
@@ -73,6 +74,7 @@ class Settings:
         reply_retry: How often a reply is sent again; -1 without a limit.
         sender_idle_s: When a link is detached that nothing is sent on.
         notification_pools: The pools that get copies of notifications.
+        interceptors: Trace what is sent and run; None where that is not wanted.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -90,6 +92,7 @@ class Settings:
     reply_retry: int = 0
     sender_idle_s: float = 600.0
     notification_pools: tuple[str, ...] = field(default=())
+    interceptors: Interceptors | None = None
 
 
 def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings:  # noqa: ANN401  # untyped libraries' objects
@@ -128,7 +131,22 @@ def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings: 
         reply_retry=group.default_reply_retry,
         sender_idle_s=group.default_sender_link_timeout,
         notification_pools=tuple(group.notification_pools),
+        interceptors=_tracing() if group.tracing else None,
     )
+
+
+def _tracing() -> Interceptors:
+    """Return what traces; imported where it is wanted alone, as it needs an extra.
+
+    Raises:
+        ConfigurationError: OpenTelemetry is not installed.
+    """
+    try:
+        from cogwork.otel.tracing import Tracing  # noqa: PLC0415  # needs OpenTelemetry
+    except ImportError:
+        missing = "OpenTelemetry is missing: pip install 'cogwork[otel]'"
+        raise ConfigurationError(f"[{GROUP}] tracing: {missing}") from None
+    return Interceptors((Tracing(),))
 
 
 def _check_query(url: Any) -> None:  # noqa: ANN401  # an untyped library's object

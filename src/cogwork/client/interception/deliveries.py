@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cogwork.client.interception.interceptors import Endings, Interceptors
     from cogwork.dataplane.message.messages import Message
 
-__all__ = ("Deliveries",)
+__all__ = ("Deliveries", "whoever_runs")
 
 Taker = asyncio.Task[object] | threading.Thread
 
@@ -35,12 +35,12 @@ class Deliveries:
         """Messages go to whoever runs now; what it was handed before is over."""
         self.end()
         if messages:
-            taker = _taker()
+            taker = whoever_runs()
             self._endings[taker] = self._interceptors.deliver(self._address, messages)
 
     def end(self) -> None:
         """Whoever runs now is done with what it was handed; so are those that have ended."""
-        taker = _taker()
+        taker = whoever_runs()
         for each in [each for each in self._endings if each is taker or _has_ended(each)]:
             self._endings.pop(each)(None)
 
@@ -50,7 +50,7 @@ class Deliveries:
         Args:
             error: What whoever leaves it now leaves it with.
         """
-        own = self._endings.pop(_taker(), None)
+        own = self._endings.pop(whoever_runs(), None)
         if own is not None:
             own(error)
         for ending in self._endings.values():
@@ -58,7 +58,8 @@ class Deliveries:
         self._endings.clear()
 
 
-def _taker() -> Taker:
+def whoever_runs() -> Taker:
+    """Return the task that runs now, or the thread where none does."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
