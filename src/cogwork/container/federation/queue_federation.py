@@ -90,6 +90,8 @@ class QueueFederation:
         self._mesh = mesh
         self._vhost = vhost
         self._consumers: dict[str, dict[Subscription, Consumer]] = {}
+        # Those with anything elsewhere, or about to go: for all others time changes nothing.
+        self._timed: dict[Consumer, None] = {}
         self._shards = Elsewhere()
         self._backlogs = Backlogs(mesh, vhost)
         self._count = 0
@@ -171,6 +173,7 @@ class QueueFederation:
             if container is not None:
                 consumer.federated.expect(container, tag)
                 consumer.asked.add(container)
+                self._timed[consumer] = None
 
     def _homes(self, node: Shareable) -> dict[int, str]:
         """Return the other containers by the number of their shards of a queue."""
@@ -205,6 +208,7 @@ class QueueFederation:
         consumer = consumers.pop(subscription, None)
         if consumer is None:
             return
+        self._timed.pop(consumer, None)
         if not consumers:
             del self._consumers[subscription.address]
         unsaid = consumer.federated.containers()
@@ -229,6 +233,7 @@ class QueueFederation:
         if consumer is None:
             return
         consumer.is_kept = consumer.is_leaving = True
+        self._timed[consumer] = None
         consumer.federated.refresh()
         self._end_leaving(consumer)
 
@@ -341,6 +346,7 @@ class QueueFederation:
         upstream.link = link
         link.context = upstream
         consumer.upstreams[container] = upstream
+        self._timed[consumer] = None
         link.carry(end)
         attach, terms = consumer.attach, consumer.terms
         properties: dict[Symbol, object] = {VHOST: self._vhost.name, REMOTE_CONSUMER: consumer.name}
@@ -381,16 +387,17 @@ class QueueFederation:
     def tick(self, now_s: float) -> None:
         """Tell the others of backlogs that have changed much, and ends idle upstreams."""
         self._backlogs.tick()
-        for consumers in list(self._consumers.values()):
-            for consumer in list(consumers.values()):
-                if self._end_leaving(consumer):
-                    continue
-                if consumer.cut_off:
-                    _forget_old(consumer.cut_off, now_s - CUT_OFF_S)
-                self._end_silence(consumer, now_s)
-                self._end_idle(consumer, now_s)
-                self._end_broken(consumer, now_s)
-                self._end_unheard(consumer, now_s)
+        for consumer in list(self._timed):
+            if self._end_leaving(consumer):
+                continue
+            if consumer.cut_off:
+                _forget_old(consumer.cut_off, now_s - CUT_OFF_S)
+            self._end_silence(consumer, now_s)
+            self._end_idle(consumer, now_s)
+            self._end_broken(consumer, now_s)
+            self._end_unheard(consumer, now_s)
+            if consumer in self._timed and not consumer.has_remote_items:
+                del self._timed[consumer]
 
     def _end_silence(self, consumer: Consumer, now_s: float) -> None:
         """Wait no longer for shards that do not say, or do not send, what a client presents."""

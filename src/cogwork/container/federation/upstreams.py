@@ -161,3 +161,10 @@ class Consumer:
     unheard: dict[str, float] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     asked_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def has_remote_items(self) -> bool:
+        """Whether it has, or may get, anything from another container, or is about to go."""
+        return bool(
+            self.upstreams or self.cut_off or self.is_leaving or self.federated.containers()
+        )
