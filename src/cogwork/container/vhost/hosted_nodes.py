@@ -14,6 +14,7 @@ from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.vhost.captures import begin_capture, end_capture
 from cogwork.container.vhost.node_table import NodeTable
 from cogwork.container.vhost.policies import Policies
+from cogwork.dataplane.queue.store import awake
 from cogwork.plugin.capabilities import Capturing, Storing
 from cogwork.plugin.effects import Report
 from cogwork.plugin.node import Node, NodeContext, Refused
@@ -22,10 +23,11 @@ from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.router.rules import UNAVAILABLE, Distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from cogwork.container.connections.node_shares import Makers, NodeShares
     from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.dataplane.queue.store import Store
     from cogwork.plugin.audits import Audits
     from cogwork.plugin.effects import Effect
     from cogwork.plugin.journals import Journals
@@ -75,7 +77,8 @@ class HostedNodes(NodeTable):
         self.policies = Policies(self.storing, self.rules)
         self._sorted_at = 0
         self._faults: dict[str, str] = {}
-        self._others: list[tuple[str, Node]] = []
+        self._queues: list[tuple[str, Storing, Store]] = []
+        self._others: list[tuple[str, Node, None]] = []
         self._vhost = vhost
         self._container_id = container_id
         self._shard = shard
@@ -205,7 +208,7 @@ class HostedNodes(NodeTable):
         """Let time pass at every node that needs it; yield what they want done."""
         if self._sorted_at != self.changes:
             self._sort()
-        for key, node in (*_awake(self.storing), *self._others):
+        for key, node, _ in (*awake(self._queues), *self._others):
             if getattr(node, "is_idle", False) or getattr(node, "due_s", now_s) > now_s:
                 continue
             if self.get(key) is not node:  # one before it has had it removed
@@ -228,15 +231,8 @@ class HostedNodes(NodeTable):
     def _sort(self) -> None:
         """Tell queues from others: there may be thousands, of which hardly one needs a tick."""
         self._sorted_at = self.changes
-        self._others = [item for item in self.items() if item[0] not in self.storing]
-
-
-def _awake(queues: Mapping[str, Storing]) -> list[tuple[str, Storing]]:
-    """Return those at which something changes with time.
-
-    There may be thousands of them, ten times a second: none is called.
-    """
-    return [each for each in queues.items() if each[1].wants_ticks or not each[1].store.is_idle]
+        self._queues = [(key, node, node.store) for key, node in self.storing.items()]
+        self._others = [(*item, None) for item in self.items() if item[0] not in self.storing]
 
 
 def demand_visible(name: str) -> None:

@@ -54,6 +54,7 @@ cdef class Store(Settlement):
     # Whether what was taken, and has no answer yet, waits for the journal.
     cdef bint is_owed
     cdef bint is_kept_waiting(self) noexcept
+    cdef bint is_still(self) noexcept
     cdef bint is_above_ceiling(self) noexcept
     cdef bint has_room(self, uint32_t size) noexcept
     cdef bint goes_in_circles(self, Shipment* s) except -1

@@ -714,7 +714,11 @@ class Store(Settlement):
     @property
     def is_idle(self) -> bool:
         """Says whether `tick` would do nothing, whenever it came."""
-        return self.is_at_rest() and not (self.dispatcher.is_unfinished or self.dispatcher.departed)
+        return self.is_still()
+
+    def is_still(self):
+        dispatcher: Dispatcher = self.dispatcher
+        return self.is_at_rest() and not (dispatcher.is_unfinished or dispatcher.departed)
 
     def on_batch(self, port) -> None:
         """Serve what was gathered in a batch; called by the core at the wake-up."""
@@ -733,6 +737,17 @@ class Store(Settlement):
         if (self.exceptions or self.unsent) and self.handler is not None:
             self.handler.on_batch(self)
 
+    @property
+    def ready_count(self) -> int:
+        """Counts the items that wait for a consumer."""
+        items: ItemTable = self.items
+        return items.ready.count + items.returned_count
+
+    @property
+    def consumer_count(self) -> int:
+        """Counts the consumers, those of other containers included."""
+        return len(self.dispatcher.consumers)
+
     def counts(self) -> dict:
         """Count the items by where they stand, and what has happened so far."""
         return {
@@ -746,3 +761,16 @@ class Store(Settlement):
             "duplicates": self.duplicates,
             "durable-in-memory": self.durable_in_memory,
         }
+
+
+def awake(queues: list) -> list:
+    """Return those queues of (key, node, store) at which something changes with time.
+
+    There may be thousands of them, ten times a second: no method of a node is called.
+    """
+    found: list = []
+    for entry in queues:
+        store: Store = entry[2]
+        if entry[1].wants_ticks or not store.is_still():
+            found.append(entry)
+    return found

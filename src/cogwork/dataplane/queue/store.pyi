@@ -1,5 +1,5 @@
 from collections.abc import Callable, Container
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from cogwork.dataplane.addresses.entry import AddressEntry
 from cogwork.dataplane.addresses.port import Port
@@ -14,6 +14,8 @@ from cogwork.dataplane.queue.state import EXCEEDED as EXCEEDED
 from cogwork.dataplane.queue.state import EXPIRED as EXPIRED
 from cogwork.dataplane.queue.state import OVERACQUIRED as OVERACQUIRED
 from cogwork.dataplane.transport.consumer_end import ConsumerEnd
+
+_Node = TypeVar("_Node")
 
 SOURCE_HASH: str
 KEEP_CODE: Final[int]
@@ -91,4 +93,10 @@ class Store(Settlement):
     def tick(self, now_s: float) -> None: ...
     @property
     def is_idle(self) -> bool: ...
+    @property
+    def ready_count(self) -> int: ...
+    @property
+    def consumer_count(self) -> int: ...
     def on_batch(self, port: Port) -> None: ...
+
+def awake(queues: list[tuple[str, _Node, Store]]) -> list[tuple[str, _Node, Store]]: ...
