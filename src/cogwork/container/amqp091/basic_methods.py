@@ -12,13 +12,13 @@ from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.checked import guarded_address, publish_checked
 from cogwork.container.amqp091.consumer import Consumer, subscription_of
 from cogwork.container.amqp091.consumer_arguments import priority_in
+from cogwork.container.amqp091.declared_queue import Counts
 from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.immediate_publishing import publish_immediately
 from cogwork.container.amqp091.mandatory_publishing import catching_up
 from cogwork.container.amqp091.published import check_properties
 from cogwork.container.amqp091.publishing import ACCEPTED, REJECTED, unknown_tag
 from cogwork.container.amqp091.queue_methods import name_of, queue_named
-from cogwork.container.amqp091.queues import Counts
 from cogwork.container.amqp091.reply_to import (
     REPLY_TO,
     ReplyConsumer,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
     from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.declared_queue import DeclaredQueue
     from cogwork.container.amqp091.publishing import Settlement
-    from cogwork.container.amqp091.queues import DeclaredQueue
 
 __all__ = ("HANDLERS", "apply_settlement")
 

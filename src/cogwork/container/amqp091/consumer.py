@@ -10,7 +10,7 @@ from cogwork.plugin.node import Subscription
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.container.amqp091.channel import Channel
-    from cogwork.container.amqp091.queues import DeclaredQueue
+    from cogwork.container.amqp091.declared_queue import DeclaredQueue
     from cogwork.dataplane.amqp091.channel import BasicConsumer
     from cogwork.dataplane.transport.outgoing import OutgoingLink
 
@@ -118,7 +118,7 @@ class Consumer:
             reach.queue_federation.leave_consumer(self._subscription)
         self.queue.leave(self)
         if self.queue.is_abandoned:
-            self.channel.queues.end(self.queue)
+            self.channel.queues.mortal.end(self.queue)
 
     def detach(self, _error: AmqpError | None = None) -> None:
         """End it from this side: its queue goes, or may not be taken from any more."""

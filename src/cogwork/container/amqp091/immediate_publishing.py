@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.methods import BasicPublish
     from cogwork.container.amqp091.channel import Channel, Work
-    from cogwork.container.amqp091.queues import DeclaredQueue
+    from cogwork.container.amqp091.declared_queue import DeclaredQueue
 
 __all__ = ("publish_immediately",)
 

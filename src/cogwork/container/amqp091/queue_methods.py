@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
+from cogwork.container.amqp091.declared_queue import Counts, Traits, address_of
 from cogwork.container.amqp091.exchange_methods import bind_to, exchange_errors, unbind_from
 from cogwork.container.amqp091.queue_arguments import options_of
-from cogwork.container.amqp091.queues import Counts, Traits, address_of
 from cogwork.container.amqp091.reply_to import REPLY_TO, entry_of_reply
 from cogwork.container.amqp091.shared_queues import declare_shared
 from cogwork.container.amqp091.stream_arguments import is_stream
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
     from cogwork.container.amqp091.channel import Channel, Work
-    from cogwork.container.amqp091.queues import DeclaredQueue
+    from cogwork.container.amqp091.declared_queue import DeclaredQueue
     from cogwork.container.vhost.shared import VhostTopology
 
 __all__ = ("HANDLERS", "name_of", "queue_named")

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.tables import decode_table
+from cogwork.container.amqp091.declared_queue import (
+    PREFIX,
+    Counts,
+    DeclaredQueue,
+    Owner,
+    Traits,
+    address_of,
+)
 from cogwork.container.amqp091.faults import shown_vhost
+from cogwork.container.amqp091.mortal_queues import MortalQueues
 from cogwork.container.amqp091.queue_arguments import (
-    MILLISECONDS,
     arguments_of,
     check_equal,
     options_of,
@@ -28,287 +34,23 @@ from cogwork.container.amqp091.streams import BasicStreams
 from cogwork.container.federation.questions import COUNTS, GIVE_UP, PURGE, RESERVE, OwnerAway
 from cogwork.container.vhost.private_names import is_generated
 from cogwork.plugin.capabilities import Removable, Storing, replica_of
-from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from cogwork.amqp091.types import Table
     from cogwork.cluster.topology import SharedQueue
     from cogwork.container.connections.node_shares import Makers
-    from cogwork.container.federation.remote_consumer import RemoteConsumer
     from cogwork.container.vhost.shared import VhostTopology
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
-__all__ = ("BasicQueues", "DeclaredQueue", "Traits", "address_of", "rule_of_queue")
+__all__ = ("BasicQueues", "rule_of_queue")
 
 log = logging.getLogger("cogwork")
 
-PREFIX = "queue/"
-
-RESERVED_S = 3.0
-"""So long a consumer of another container has to come that was told that it may."""
-
 DELETED_AT_ONCE = 100
 """Of the queues of a connection that has gone: some 5 ms, in which nobody else has a turn."""
-
-
-def address_of(name: str) -> str:
-    """Return the address of a queue."""
-    return PREFIX + name
-
-
-class Owner(Protocol):
-    """A connection that has queues for itself."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended."""
-
-
-class QueueConsumer(Protocol):
-    """A consumer, as the queue sees it.
-
-    Attributes:
-        is_active: Whether it gets messages.
-        is_exclusive: Whether nobody else may take from there.
-    """
-
-    is_active: bool
-    is_exclusive: bool
-
-    @property
-    def has_room(self) -> bool:
-        """Whether it can take a message now."""
-
-    def activate(self) -> None:
-        """Get messages from now on."""
-
-    def detach(self) -> None:
-        """End it: its queue goes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """What a declaration says of a queue besides the options of its node.
-
-    Attributes:
-        is_durable: Whether it outlives the container.
-        is_auto_delete: Whether it goes with its last consumer.
-        owner: The connection that has it alone; None for everybody's.
-        arguments: As they were given.
-        is_server_named: Whether its name was made up here.
-    """
-
-    is_durable: bool
-    is_auto_delete: bool = False
-    owner: Owner | None = None
-    arguments: Table = field(default_factory=dict)
-    is_server_named: bool = False
-
-    @property
-    def is_private(self) -> bool:
-        """Whether it is a private queue: it lives and dies at its container, in a cluster, too."""
-        return self.owner is not None or (self.is_server_named and not self.is_durable)
-
-    @property
-    def expires_s(self) -> float | None:
-        """After how long without use it goes by its arguments; None for never."""
-        value = self.arguments.get("x-expires")
-        return value / MILLISECONDS if isinstance(value, int) else None
-
-
-@dataclass(slots=True, eq=False)
-class DeclaredQueue:
-    """A queue that is there.
-
-    Attributes:
-        name: Without the prefix of its address.
-        node: What keeps its messages.
-        traits: What its declaration says besides.
-        consumers: Those of AMQP 0-9-1, in the order in which they came.
-        is_restored: Whether others have made it, or it was on disk: then its next declaration says
-            what its options do not.
-        had_consumers: Whether it ever had any.
-        used_s: When it was last used, by the monotonic clock.
-        policy_expires_s: After how long without use it goes by its policy; None for never.
-        fetching: How many of other containers take one message and go: its node feeds them, too.
-        shared: What the cluster has of it; None where no cluster has it.
-    """
-
-    name: str
-    node: Storing
-    traits: Traits
-    consumers: dict[QueueConsumer, None] = field(default_factory=dict)
-    is_restored: bool = False
-    had_consumers: bool = False
-    shared: SharedQueue | None = None
-    used_s: float = field(default_factory=time.monotonic)
-    policy_expires_s: float | None = None
-    fetching: int = 0
-    _reservations: dict[int, tuple[float, bool]] = field(default_factory=dict)
-
-    @property
-    def address(self) -> str:
-        """Its address."""
-        return address_of(self.name)
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether another container has its messages: what is asked of it, is asked there."""
-        replica = replica_of(self.node)
-        return replica is not None and replica.epoch is None
-
-    @property
-    def is_private(self) -> bool:
-        """Whether it lives and dies at its container, in a cluster, too."""
-        return self.traits.is_private
-
-    @property
-    def takes_now(self) -> bool:
-        """Whether nothing waits for a consumer, and one has room."""
-        counts = self.node.store.counts()
-        if counts["ready"]:
-            return False
-        active = [each for each in self.consumers if each.is_active]
-        return counts["consumers"] > len(active) or any(each.has_room for each in active)
-
-    @property
-    def message_count(self) -> int:
-        """Counts what waits for a consumer, if it is here."""
-        return self.node.store.counts()["ready"]
-
-    @property
-    def consumer_count(self) -> int:
-        """Counts its consumers, whatever they speak, if it is here."""
-        waiting = max(0, len(self.consumers) - 1) if self.has_single_active else 0
-        return self.node.store.counts()["consumers"] - self.fetching + waiting
-
-    @property
-    def has_single_active(self) -> bool:
-        """Whether one consumer at a time gets messages."""
-        return self.traits.arguments.get("x-single-active-consumer") is True
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether a consumer has it alone: then it is the only one."""
-        first = next(iter(self.consumers), None)
-        self._forget_reservations()
-        is_reserved = any(is_exclusive for _, is_exclusive in self._reservations.values())
-        return is_reserved or (first is not None and first.is_exclusive)
-
-    @property
-    def reserved_count(self) -> int:
-        """Counts the consumers of other containers that are about to come."""
-        self._forget_reservations()
-        return len(self._reservations)
-
-    def reserve(self, ticket: int, *, is_exclusive: bool) -> bool:
-        """Keep a place for a consumer of another container; return whether there is one."""
-        expected = self.consumer_count + self.reserved_count
-        if self.is_taken or (is_exclusive and expected):
-            return False
-        self._reservations[ticket] = (time.monotonic() + RESERVED_S, is_exclusive)
-        return True
-
-    def _forget_reservations(self) -> None:
-        """Give the places up whose consumers have not come in time."""
-        if self._reservations:
-            now_s = time.monotonic()
-            kept = {key: each for key, each in self._reservations.items() if each[0] > now_s}
-            self._reservations = kept
-
-    def use(self) -> None:
-        """Take note that somebody uses it."""
-        self.used_s = time.monotonic()
-
-    def enter(self, consumer: QueueConsumer) -> None:
-        """Take a consumer in: it gets messages now, or as soon as it is the only one.
-
-        Raises:
-            Refused: The queue does not take it.
-        """
-        # Of a queue elsewhere its owner decides who gets messages.
-        if not self.has_single_active or not self.consumers or self.is_elsewhere:
-            consumer.activate()
-        self.consumers[consumer] = None
-        self.had_consumers = True
-
-    def others(self) -> Iterable[object]:
-        """List its consumers."""
-        return tuple(self.consumers)
-
-    def enter_far(self, consumer: RemoteConsumer) -> None:
-        """Take a consumer of another container in.
-
-        Raises:
-            Refused: Another one has the queue alone, or this one wants to and does not.
-        """
-        self._reservations.pop(consumer.ticket, None)
-        expected = self.consumer_count + self.reserved_count
-        if self.is_taken or (consumer.is_exclusive and expected):
-            text = f"queue {self.name!r:.200} is in exclusive use"
-            raise Refused(text, Condition.RESOURCE_LOCKED)
-        self.enter(consumer)
-
-    def note_fetching(self, count: int) -> None:
-        """Count more of those that take one message and go, or fewer."""
-        self.fetching += count
-        self.use()
-
-    def leave_far(self, consumer: RemoteConsumer) -> None:
-        """Let a consumer of another container go."""
-        if consumer in self.consumers:
-            self.leave(consumer)
-
-    def leave(self, consumer: QueueConsumer) -> None:
-        """Take note that a consumer has gone: another one may get messages in its place."""
-        del self.consumers[consumer]
-        self.use()
-        first = next(iter(self.consumers), None)
-        if first is not None and not first.is_active:
-            first.activate()
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether it goes, because its last consumer has: its owner knows of all of them."""
-        if self.is_elsewhere or not self.traits.is_auto_delete:
-            return False
-        self.had_consumers = self.had_consumers or bool(self.consumer_count)
-        return self.had_consumers and not self.consumer_count
-
-    @property
-    def is_left(self) -> bool:
-        """Whether consumers here were perhaps the last ones of a queue that goes with these."""
-        has_gone = self.had_consumers and not self.consumers
-        return has_gone and self.is_elsewhere and self.traits.is_auto_delete
-
-    def is_expired(self, now_s: float) -> bool:
-        """Return whether nobody has used it for too long."""
-        bounds_s = [each for each in (self.traits.expires_s, self.policy_expires_s) if each]
-        if not bounds_s or self.is_elsewhere:
-            return False
-        if self.consumer_count:
-            self.used_s = now_s
-        return now_s - self.used_s >= min(bounds_s)
-
-
-class Counts(NamedTuple):
-    """What the owner of a queue counts.
-
-    Attributes:
-        messages: What waits for a consumer.
-        consumers: Those at all containers.
-        is_taken: Whether one of them has it alone.
-        is_done: Whether a place was reserved, if that was asked for.
-    """
-
-    messages: int
-    consumers: int
-    is_taken: bool = False
-    is_done: bool = True
 
 
 class BasicQueues:
@@ -316,6 +58,7 @@ class BasicQueues:
 
     Attributes:
         streams: Queues that are streams.
+        mortal: Those that may go by themselves.
         ready_elsewhere: Queues that other containers have and that take a message now.
         unanswered_until_s: Until when the cluster is not asked what else there is: nobody answers.
     """
@@ -329,10 +72,8 @@ class BasicQueues:
         self._vhost = vhost
         vhost.standings = self
         self._known: dict[str, DeclaredQueue] = {}
-        self._mortal: dict[str, DeclaredQueue] = {}
-        self._has_looked = False
-        self._ending: dict[str, asyncio.Task[None]] = {}
-        self._looked_at = (0, 0)
+        self._owned: dict[Owner, dict[DeclaredQueue, None]] = {}
+        self.mortal = MortalQueues(self, vhost)
 
     def standing_at(self, address: str) -> DeclaredQueue | None:
         """Return a queue for the consumers of other containers; None where there is none."""
@@ -367,7 +108,7 @@ class BasicQueues:
         queue.shared, queue.is_restored = shared, False
         arguments = decode_table(shared.arguments)
         queue.traits = Traits(shared.durable, shared.auto_delete, arguments=arguments)
-        self._note_mortal(queue)
+        self.mortal.note(queue)
 
     def is_private(self, name: str) -> bool:
         """Return whether there is a queue that lives and dies at this container."""
@@ -380,10 +121,10 @@ class BasicQueues:
         kept = None if self._vhost.kept_queues is None else self._vhost.kept_queues.find(name)
         if kept is None or not traits.is_durable:
             queue = DeclaredQueue(name, node, traits, is_restored=True)
-            self._note_mortal(queue)
+            self.mortal.note(queue)
             return queue
         queue = DeclaredQueue(name, node, Traits(True, kept.is_auto_delete, None, kept.arguments))
-        self._note_mortal(queue)
+        self.mortal.note(queue)
         return queue
 
     def demand(self, name: str, connection: object) -> DeclaredQueue:
@@ -449,7 +190,7 @@ class BasicQueues:
         if queue.is_restored:
             self._keep(queue.name, there)
         queue.traits, queue.is_restored = there, False
-        self._note_mortal(queue)
+        self.mortal.note(queue)
 
     def declare(
         self, name: str, traits: Traits, options: Mapping[str, Any], makers: Makers
@@ -474,8 +215,10 @@ class BasicQueues:
         if traits.is_private or traits.is_server_named:
             self._vhost.exchanges.private.add_queue(name, is_reserved=not is_generated(name))
         queue = self._known[name] = DeclaredQueue(name, node, traits)
+        if traits.owner is not None:
+            self._owned.setdefault(traits.owner, {})[queue] = None
         self._keep(name, traits)
-        self._note_mortal(queue)
+        self.mortal.note(queue)
         return queue
 
     def _keep(self, name: str, traits: Traits) -> None:
@@ -488,6 +231,9 @@ class BasicQueues:
         """Give a queue up with what it holds, and end its consumers."""
         if self._known.get(queue.name) is queue:
             del self._known[queue.name]
+        owner = queue.traits.owner
+        if owner in self._owned:
+            self._owned[owner].pop(queue, None)
         node = queue.node
         for consumer in list(queue.consumers):
             consumer.detach()
@@ -498,6 +244,10 @@ class BasicQueues:
             if queue.shared is None or self._has_messages(queue.shared, node):
                 node.delete()
         self._vhost.remove_node(queue.address)
+
+    def is_known(self, name: str) -> bool:
+        """Return whether it was looked up, or declared, how a queue was declared."""
+        return name in self._known
 
     # -- what another container owns
 
@@ -583,8 +333,8 @@ class BasicQueues:
 
     def end_connection(self, connection: Owner) -> None:
         """Give up what was a connection's alone, some now and the rest in later turns."""
-        mine = [each for each in self._known.values() if each.traits.owner is connection]
-        self._delete_some(mine)
+        mine = self._owned.pop(connection, {})
+        self._delete_some([each for each in mine if self._known.get(each.name) is each])
 
     def _delete_some(self, queues: list[DeclaredQueue]) -> None:
         for queue in queues[:DELETED_AT_ONCE]:
@@ -596,42 +346,7 @@ class BasicQueues:
     def tick(self, now_s: float) -> None:
         """Give up what has expired, or has nobody left; end consumers whose home is away."""
         self._cancel_away()
-        if not self._has_looked:
-            self._look_for_kept()
-        self._look_for_policies()
-        for name, queue in list(self._mortal.items()):
-            if self._known.get(name) is not queue or self.find(name) is not queue:
-                del self._mortal[name]
-            elif queue.is_abandoned or queue.is_expired(now_s):
-                self.end(queue)
-            elif queue.is_left:
-                self._end_for_all(queue)
-
-    def end(self, queue: DeclaredQueue) -> None:
-        """Give up a queue that goes by itself: one that the cluster has goes everywhere."""
-        if queue.shared is None:
-            self.delete(queue)
-        else:
-            self._end_for_all(queue)
-
-    def _end_for_all(self, queue: DeclaredQueue) -> None:
-        """Have the cluster delete a queue; where it does not, the next tick tries again."""
-        if queue.name not in self._ending:
-            task = asyncio.get_running_loop().create_task(self._delete_for_all(queue))
-            self._ending[queue.name] = task
-
-    async def _delete_for_all(self, queue: DeclaredQueue) -> None:
-        """Delete a queue of the cluster, unless its last consumer was here and others are not."""
-        topology = self._vhost.topology
-        try:
-            is_left = queue.is_left and not (await self.counts(queue)).consumers
-            has_ended = queue.is_abandoned or queue.is_expired(time.monotonic())
-            if topology is not None and (has_ended or (is_left and queue.is_left)):
-                await topology.delete_queue(queue.name)
-        except (ProtocolError, CogworkError) as error:
-            log.debug("%s stays for now: %s", self.place(queue.name), error)
-        finally:
-            del self._ending[queue.name]
+        self.mortal.tick(now_s)
 
     def _has_messages(self, shared: SharedQueue, node: Storing) -> bool:
         """Return whether the messages of a queue of the cluster are here."""
@@ -750,34 +465,6 @@ class BasicQueues:
         reach, replica = self._vhost.reach, replica_of(queue.node)
         if reach is not None and replica is not None and reach.homes.is_away(queue.address):
             raise self.away(queue, replica.owner or "")
-
-    def _look_for_kept(self) -> None:
-        """Know of the queues that were declared before a restart, as some of them expire."""
-        self._has_looked = True
-        kept = self._vhost.kept_queues
-        for name in () if kept is None else kept.names():
-            self.find(name)
-
-    def _look_for_policies(self) -> None:
-        """Have the queues expire that policies let expire now, whoever has made them."""
-        policies, nodes = self._vhost.policies, self._vhost.nodes
-        looked_at = (policies.version, nodes.changes if policies.let_expire else 0)
-        if looked_at == self._looked_at:
-            return
-        are_others, self._looked_at = looked_at[0] != self._looked_at[0], looked_at
-        names = [each.removeprefix(PREFIX) for each in nodes.storing if each.startswith(PREFIX)]
-        # What is known has been looked at by these policies: there may be thousands of queues.
-        for name in names if are_others else [each for each in names if each not in self._known]:
-            queue = self.find(name)
-            if queue is not None:
-                self._note_mortal(queue)
-
-    def _note_mortal(self, queue: DeclaredQueue) -> None:
-        """Look at a queue with each tick that may go by itself."""
-        queue.policy_expires_s = self._vhost.policies.expires_s(queue.address)
-        expires = queue.policy_expires_s or "x-expires" in queue.traits.arguments
-        if expires or queue.traits.is_auto_delete:
-            self._mortal[queue.name] = queue
 
 
 def _traits_of(rule: AddressRule) -> Traits:

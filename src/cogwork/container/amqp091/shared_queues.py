@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
-from cogwork.container.amqp091.queues import address_of, rule_of_queue
+from cogwork.container.amqp091.declared_queue import address_of
+from cogwork.container.amqp091.queues import rule_of_queue
 from cogwork.plugin.capabilities import replica_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.types import Table
     from cogwork.container.amqp091.channel import Channel
-    from cogwork.container.amqp091.queues import Traits
+    from cogwork.container.amqp091.declared_queue import Traits
     from cogwork.container.vhost.shared import VhostTopology
 
 __all__ = ("HOME", "declare_shared")

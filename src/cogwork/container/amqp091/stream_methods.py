@@ -8,9 +8,9 @@ from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
 from cogwork.container.amqp091.consumer_arguments import priority_in
+from cogwork.container.amqp091.declared_queue import Counts
 from cogwork.container.amqp091.exchange_methods import exchange_errors
 from cogwork.container.amqp091.queue_arguments import QUEUE_TYPE, check_equal
-from cogwork.container.amqp091.queues import Counts
 from cogwork.container.amqp091.stream_arguments import (
     STREAM,
     check_equal_stream,
