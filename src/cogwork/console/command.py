@@ -13,6 +13,8 @@ import click
 from cogwork.amqp.loopback import is_loopback
 from cogwork.cli.options.certificates import FILE, certificates_of
 from cogwork.cli.options.http_place import http_place, shown_host
+from cogwork.cli.options.log_format import log_format
+from cogwork.cli.process.companions import end_with_stdin
 from cogwork.cli.process.log_lines import start_log
 from cogwork.client.connection.url import endpoints_of
 
@@ -45,6 +47,8 @@ NEEDED = ("starlette", "uvicorn", "jinja2")
 @click.option("--https-cert", type=FILE, help="Certificate to serve HTTPS with (PEM).")
 @click.option("--https-key", type=FILE, help="Its private key, if the file does not hold it (PEM).")
 @click.option("--ca-file", type=FILE, help="Trusted certificate authorities for amqps:// (PEM).")
+@log_format
+@click.option("--companion", is_flag=True, hidden=True, help="Stop when stdin ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as a JSON object.")
 def console(
     url: str,
@@ -54,6 +58,8 @@ def console(
     https_cert: str | None,
     https_key: str | None,
     ca_file: str | None,
+    logs_json: bool,
+    companion: bool,
     as_json: bool,
 ) -> None:
     """Serve a web console for the browser.
@@ -84,7 +90,9 @@ def console(
         frozenset(each.lower() for each in (*hosts, place[0])),
         is_secure=https_cert is not None,
     )
-    start_log("console", ())
+    start_log("console", (), as_json=logs_json)
+    if companion:
+        end_with_stdin()
     with _listening(*place) as listener:
         scheme = "http" if https_cert is None else "https"
         address = f"{scheme}://{shown_host(place[0])}:{listener.getsockname()[1]}/"

@@ -39,6 +39,7 @@ class LogOutput:
 
     Attributes:
         dropped: Lines that were dropped since the start.
+        line_of: Return the line, without its end, that tells how many lines were dropped.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class LogOutput:
         self.dropped = 0
         self._descriptor = descriptor
         self._buffer_bytes = buffer_bytes
-        self._line_of = line_of
+        self.line_of = line_of
         self._is_torn = False
         self._is_closing = False
         self._waiting: deque[bytes] = deque()
@@ -133,7 +134,7 @@ class LogOutput:
         count = self.dropped - self._told
         if count:
             self._told = self.dropped
-            line = f"{self._line_of(count)}\n".encode()
+            line = f"{self.line_of(count)}\n".encode()
             self._waiting.append(line)
             self._waiting_bytes += len(line)
 

@@ -12,8 +12,10 @@ import click
 
 from cogwork.cli.options.certificates import certified
 from cogwork.cli.options.http_place import http_place, shown_host
+from cogwork.cli.options.log_format import log_format
 from cogwork.cli.options.quantities import Whole
 from cogwork.cli.options.single_url import single_url
+from cogwork.cli.process.companions import end_with_stdin
 from cogwork.cli.process.log_lines import start_log
 
 if TYPE_CHECKING:
@@ -43,8 +45,19 @@ PORT = 9419
 )
 @click.option("--all", "all_", is_flag=True, help="Give each of them metrics of its own.")
 @certified
+@log_format
+@click.option("--companion", is_flag=True, hidden=True, help="Stop when stdin ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as a JSON object.")
-def metrics(url: str, listen: str, top: int, *, all_: bool, as_json: bool) -> None:
+def metrics(
+    url: str,
+    listen: str,
+    top: int,
+    *,
+    all_: bool,
+    logs_json: bool,
+    companion: bool,
+    as_json: bool,
+) -> None:
     """Serve metrics for Prometheus, and health checks, over HTTP.
 
     GET /metrics reads the container's figures; /healthz answers 200 if it replies, /readyz if it
@@ -56,7 +69,9 @@ def metrics(url: str, listen: str, top: int, *, all_: bool, as_json: bool) -> No
     from cogwork.cli.metrics.server import MetricsServer  # noqa: PLC0415  # needs prometheus-client
 
     host, port = http_place(listen)
-    start_log("metrics", ())
+    start_log("metrics", (), as_json=logs_json)
+    if companion:
+        end_with_stdin()
     server = MetricsServer(url, host, port, None if all_ else top)
     address = f"http://{shown_host(host)}:{server.port}/metrics"
     click.echo(json.dumps({"url": address}) if as_json else f"metrics at {address}")

@@ -11,15 +11,17 @@ import sys
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import click
 import msgspec
 
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.options.log_format import FORMATS, log_format
 from cogwork.cli.options.quantities import Whole
 from cogwork.cli.process.children import COMMAND, LEFT
+from cogwork.cli.process.companions import Companions, companions_of
 from cogwork.cli.process.file_limit import raise_file_limit
 from cogwork.cli.process.garbage import GarbageCollection
 from cogwork.cli.process.log_lines import start_log
@@ -34,8 +36,9 @@ from cogwork.io.loop import EventLoop
 from cogwork.log.directory import DIRECTORY_MODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Sequence
 
+    from cogwork.cli.process.companions import Companion
     from cogwork.config.reading import Warn
     from cogwork.config.settings import Configuration
     from cogwork.pipeline.arrow.serving.crew import Crew
@@ -126,6 +129,15 @@ log = logging.getLogger("cogwork")
     help="Name of the cluster: containers of other clusters are not linked.",
 )
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
+@click.option("--metrics", metavar="HOST:PORT", help="Address to serve `cogwork metrics` on.")
+@click.option(
+    "--metrics-user",
+    metavar="NAME",
+    show_default="nobody",
+    help="User of --metrics; COGWORK_PASSWORD has the password.",
+)
+@click.option("--console", metavar="HOST:PORT", help="Address to serve `cogwork console` on.")
+@log_format
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the listening addresses as a JSON object."
 )
@@ -146,6 +158,10 @@ def serve(
     primaries: str | None,
     cluster: str | None,
     telemetry: bool,
+    metrics: str | None,
+    metrics_user: str | None,
+    console: str | None,
+    logs_json: bool,
     as_json: bool,
     worker_json: str | None,
     job_json: str | None,
@@ -178,26 +194,39 @@ def serve(
 
     notes: list[str] = []
     configuration = read(notes.append)
-    _demand_pyarrow(configuration)
+    _prepare(configuration)
     single: dict[str, object] = {"--id": container_id, "--config": config, "--data": data_dir}
-    single |= {"--primaries": primaries, "--cluster": cluster}
+    single |= {"--primaries": primaries, "--cluster": cluster, "--log-format": FORMATS[logs_json]}
     single |= {"--workers": workers, "--arrow": readers}
     repeated = {"--listen": listen, "--link": _kept_out(links), "--gateway": gateways}
     repeated |= {"--queue-patterns": queue_patterns, "--topic-patterns": topic_patterns}
     options = [*_words(single, repeated), *["--telemetry"] * telemetry]
+    beside = companions_of(configuration, metrics, metrics_user, console, FORMATS[logs_json])
     if job_json is not None:
-        return _read_for(job_json, configuration, read)
-    if configuration.data_dir is not None:
-        _make(configuration.data_dir)
+        return _read_for(job_json, configuration, read, logs_json=logs_json)
     if worker is None and configuration.workers > 1:
         from cogwork.cli.process import workers as crew  # noqa: PLC0415  # most containers have none
 
-        return crew.run(configuration, options, notes, as_json=as_json)
-    start_log("" if worker is None else configuration.id or "", () if worker else notes)
+        start_log(crew.name_of(configuration), notes, as_json=logs_json)
+        return crew.run(configuration, options, beside, as_json=as_json)
+    whose = "" if worker is None else configuration.id or ""
+    start_log(whose, () if worker else notes, as_json=logs_json)
+    crew_of = partial(_crew_of, options, worker_json, worker)
+    return _run_alone(_run(configuration, worker, read, crew_of, beside, as_json=as_json), worker)
+
+
+def _run_alone(work: Coroutine[Any, Any, bool], worker: Worker | None) -> int:
+    """Run the container of this process; return how it ended."""
     with asyncio.Runner(loop_factory=EventLoop) as runner:
-        crew_of = partial(_crew_of, options, worker_json, worker)
-        has_left = runner.run(_run(configuration, worker, read, crew_of, as_json=as_json))
+        has_left = runner.run(work)
     return LEFT if worker is not None and has_left else ExitCode.OK
+
+
+def _prepare(configuration: Configuration) -> None:
+    """See that a container can be as it is configured, and make its data directory."""
+    _demand_pyarrow(configuration)
+    if configuration.data_dir is not None:
+        _make(configuration.data_dir)
 
 
 def _demand_pyarrow(configuration: Configuration) -> None:
@@ -223,13 +252,15 @@ def _make(data_dir: str) -> None:
         raise DataDirectoryError(data_dir, error.strerror or "an error") from error
 
 
-def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:
+def _read_for(
+    job_json: str, configuration: Configuration, read: Read, *, logs_json: bool
+) -> ExitCode:
     """Run a reader of a container."""
     from cogwork.pipeline.arrow.serving.job import ReaderJob  # noqa: PLC0415  # most have no readers
     from cogwork.pipeline.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
 
     job = msgspec.json.decode(job_json, type=ReaderJob)
-    start_log(f"{job.container} reader {job.number}")
+    start_log(f"{job.container} reader {job.number}", as_json=logs_json)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         runner.run(run(job, configuration, read))
     return ExitCode.OK
@@ -279,6 +310,7 @@ async def _run(
     worker: Worker | None,
     read: Read,
     crew_of: Callable[[Container], Crew | None],
+    beside: Sequence[Companion],
     *,
     as_json: bool,
 ) -> bool:
@@ -286,6 +318,7 @@ async def _run(
     raise_file_limit()
     container = Container(configuration, worker)
     crew = crew_of(container)
+    companions = Companions(beside)
 
     def read_again() -> Configuration:
         if crew is not None:
@@ -301,6 +334,7 @@ async def _run(
         if worker is None:
             _announce(container, as_json=as_json)
             tell_ready()
+            companions.start(container.endpoints)
         else:
             _take_up_work(container, service)
 
@@ -310,6 +344,7 @@ async def _run(
     finally:
         if telling is not None:
             telling.cancel()
+        await companions.close()
         if crew is not None:
             await crew.close()
     return container.has_left

@@ -9,8 +9,12 @@ __all__ = ("http_place", "shown_host")
 PORT_MAX = 65_535
 
 
-def http_place(listen: str) -> tuple[str, int]:
+def http_place(listen: str, option: str = "--listen") -> tuple[str, int]:
     """Read an address to listen on; without a host it is this machine's own.
+
+    Args:
+        listen: What was given.
+        option: How it was given.
 
     Raises:
         click.BadParameter: It is none.
@@ -18,7 +22,7 @@ def http_place(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > PORT_MAX:
         raise click.BadParameter(
-            f"{listen!r} is no address (expected HOST:PORT)", param_hint="--listen"
+            f"{listen!r} is no address (expected HOST:PORT)", param_hint=option
         )
     return host.strip("[]") or "127.0.0.1", int(port)
 

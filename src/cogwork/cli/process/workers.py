@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from cogwork.cli.process.children import COMMAND
-from cogwork.cli.process.log_lines import start_log
+from cogwork.cli.process.companions import Companions
 from cogwork.cli.process.service_manager import keep_telling, tell_ready
 from cogwork.cli.process.supervisor import Supervisor, Timing
 from cogwork.config.settings import WORKERS_MAX
@@ -27,13 +27,14 @@ from cogwork.io.listener import listening_path, reserved_socket
 from cogwork.io.socket_file import PATH_BYTES_MAX, SocketFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cogwork.cli.exit_codes import ExitCode
+    from cogwork.cli.process.companions import Companion
     from cogwork.cli.process.supervisor import WorkerProcess
     from cogwork.config.settings import Configuration, Listen
 
-__all__ = ("run",)
+__all__ = ("name_of", "run")
 
 STOP_MARGIN_S = 5.0
 """How long workers may take to stop beyond the time that deliveries have to settle."""
@@ -45,10 +46,15 @@ SHORT_DIRECTORY = "/tmp"  # what is made there is private: `mkdtemp`
 """Where sockets are where the usual place has a name too long for them."""
 
 
+def name_of(configuration: Configuration) -> str:
+    """Return what all of them together are called."""
+    return configuration.id or socket.gethostname()
+
+
 def run(
     configuration: Configuration,
     options: Sequence[str],
-    notes: Iterable[str],
+    beside: Sequence[Companion],
     *,
     as_json: bool,
 ) -> ExitCode:
@@ -57,7 +63,7 @@ def run(
     Args:
         configuration: Of all of them together.
         options: Those of `serve` that say where the configuration comes from.
-        notes: What to warn of first: what the configuration says and does not hold here.
+        beside: What runs beside them.
         as_json: Whether to say where they listen as a JSON object.
 
     Returns:
@@ -66,8 +72,7 @@ def run(
     Raises:
         ListenError: A port or a path is taken.
     """
-    name = configuration.id or socket.gethostname()
-    start_log(name, notes)
+    name = name_of(configuration)
     with contextlib.ExitStack() as stack:
         # Held until the end: a port stays theirs while a worker that died is not back yet.
         ports = []
@@ -87,16 +92,20 @@ def run(
             commands[worker_id(configuration, number)] = (*COMMAND, *words)
         timing = Timing(stop_s=configuration.limits.drain_timeout_s + STOP_MARGIN_S)
 
-        def announce(workers: list[WorkerProcess]) -> None:
-            _announce(name, workers, as_json=as_json)
-            tell_ready()
-
         async def supervise() -> ExitCode:
+            companions = Companions(beside)
+
+            def announce(workers: list[WorkerProcess]) -> None:
+                _announce(name, workers, as_json=as_json)
+                tell_ready()
+                companions.start(json.loads(workers[0].said)["endpoints"])
+
             telling = asyncio.create_task(keep_telling(), name="watchdog")
             try:
                 return await Supervisor(commands, timing, list(held.values())).run(announce)
             finally:
                 telling.cancel()
+                await companions.close()
 
         return asyncio.run(supervise())
 
