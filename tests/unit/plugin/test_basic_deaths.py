@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cogwork.amqp091.content import BasicProperties, decode_properties, encode_properties
-from cogwork.amqp091.types import Timestamp
+from cogwork.amqp091.types import Timestamp, UInt32
 from cogwork.dataplane.message.basic import pack_basic, unpack_basic
 from cogwork.dataplane.message.basic_conversion import amqp_from_basic, basic_from_amqp
 from cogwork.dataplane.message.messages import Message
@@ -15,6 +15,7 @@ from cogwork.plugin.basic_deaths import DEATHS_MAX
 from cogwork.plugin.dead_letters import dead_letter
 
 DIED_MS = 1_790_000_000_123
+_LAST = ("queue", "reason", "exchange")
 
 
 def published(properties: BasicProperties | None = None) -> bytes:
@@ -104,6 +105,21 @@ def test_no_more_deaths_are_kept_than_a_message_should_carry() -> None:
         message = died(message, f"q{number}")
     deaths = read(message)[2]["x-death"]
     assert [each["queue"] for each in deaths] == [f"q{n}" for n in range(DEATHS_MAX + 4, 4, -1)]
+
+
+def test_it_has_no_header_that_only_amqp_1_0_reads() -> None:
+    said = read(died(died(published(), "first"), "second"))[2]
+    assert {name for name in said if name.startswith("x-")} == {
+        "x-death",
+        *(f"x-{which}-death-{name}" for which in ("first", "last") for name in _LAST),
+    }
+
+
+def test_a_dead_letter_of_amqp_1_0_has_no_number_that_clients_do_not_know() -> None:
+    said = read(died(Message(b"body").encode()))[2]
+    numbers = [value for value in said.values() if isinstance(value, int)]
+    assert numbers
+    assert not [value for value in numbers if isinstance(value, UInt32)]
 
 
 @pytest.mark.parametrize("forged", ["text", 5, ["text", 1], [{"count": "many", "queue": "q"}], {}])

@@ -33,7 +33,7 @@ import re
 import uuid
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from cogwork.amqp.errors import DecodeError, EncodeError
 from cogwork.amqp.types import (
@@ -80,6 +80,12 @@ _MARKS: Final = {
     "cluster_id": "x-basic-cluster-id",
 }
 _OWN: Final = frozenset({EXCHANGE, ROUTING_KEY, HEADERS, PROPERTIES, *_MARKS.values()})
+
+_DEATHS: Final = frozenset(
+    {f"x-opt-dead-letter-{name}" for name in ("reason", "source", "error", "failures", "count")}
+    | {f"x-opt-first-dead-letter-{name}" for name in ("reason", "source", "time")}
+)
+"""What AMQP 1.0 reads of a death; a message of AMQP 0-9-1 says it in x-death and its like."""
 
 PERSISTENT, TRANSIENT = 2, 1
 TTL_MAX_MS: Final = 0xFFFFFFFF
@@ -388,22 +394,28 @@ def _headers_from(
 ) -> dict[str, object]:
     found: dict[str, object] = {}
     rest = annotations.get(HEADERS)
+    hidden = _OWN | _DEATHS if EXCHANGE in annotations else _OWN
     named = [
         *plain.items(),
-        *((key, value) for key, value in annotations.items() if _is_header(key)),
+        *(each for each in annotations.items() if _is_header(each[0]) and each[0] not in hidden),
         *(rest.items() if isinstance(rest, dict) else ()),
     ]
     for key, value in named:
         name = _short(key)
         if name is not None:
-            found[name] = _basic_value(value)
+            # Some clients know no unsigned numbers, and give up at them: none is ours.
+            found[name] = _basic_value(ULong(value) if _is_count(name, value) else value)
     if OFFSET in found:  # whatever its publisher had there, perhaps from another stream
         found[STREAM_OFFSET] = found.pop(OFFSET)
     return found
 
 
 def _is_header(key: object) -> bool:
-    return isinstance(key, str) and key.startswith("x-") and key not in _OWN
+    return isinstance(key, str) and key.startswith("x-")
+
+
+def _is_count(name: str, value: object) -> TypeGuard[UInt]:
+    return name in _DEATHS and isinstance(value, UInt)
 
 
 def _id_of(value: object, header: str, headers: dict[str, object]) -> str | None:
