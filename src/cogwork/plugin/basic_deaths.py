@@ -4,7 +4,8 @@ Theory of operation. A message that was published by AMQP 0-9-1 says its exchang
 and annotations that begin with `x-` become headers when a client of that protocol takes it. So its
 deaths are written as annotations, each with the queue and the reason once, the newest first:
 x-death; and x-first-death-… and x-last-death-…. Exchange and routing key become those that the dead
-letter is sent by.
+letter is sent by. Deaths that a publisher wrote are none of the message's: the first one of its own
+takes their place. Clients of AMQP 0-9-1 do not see `SOURCE`, so none can publish it again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ EXCHANGE: Final = Symbol("x-exchange")
 ROUTING_KEY: Final = Symbol("x-routing-key")
 HEADERS: Final = Symbol("x-basic-headers")
 DEATHS: Final = Symbol("x-death")
+SOURCE: Final = Symbol("x-opt-dead-letter-source")
+"""What only a broker writes: a message that has died before has it."""
 COPIES: Final = "CC"
 
 REASONS: Final = {
@@ -88,9 +91,10 @@ def basic_deaths(annotations: Mapping[object, object], death: Death) -> dict[obj
     found: dict[object, object] = {
         Symbol(f"x-last-death-{name}"): value for name, value in last.items()
     }
-    if Symbol("x-first-death-queue") not in annotations:
+    has_died = SOURCE in annotations
+    if not (has_died and Symbol("x-first-death-queue") in annotations):
         found |= {Symbol(f"x-first-death-{name}"): value for name, value in last.items()}
-    found[DEATHS] = _with_death(annotations.get(DEATHS), made)
+    found[DEATHS] = _with_death(annotations.get(DEATHS) if has_died else None, made)
     route = _route_to(death.target)
     if ROUTING_KEY in route:  # then those that were published are none of its own any more
         found |= _without_copies(annotations)

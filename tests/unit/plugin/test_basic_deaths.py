@@ -107,6 +107,13 @@ def test_no_more_deaths_are_kept_than_a_message_should_carry() -> None:
     assert [each["queue"] for each in deaths] == [f"q{n}" for n in range(DEATHS_MAX + 4, 4, -1)]
 
 
+def test_deaths_that_a_publisher_says_are_none_of_its_own() -> None:
+    once = read(died(published(), "first"))[2]
+    headers = read(died(published(BasicProperties(headers=once)), "second"))[2]
+    assert [(each["queue"], each["count"]) for each in headers["x-death"]] == [("second", 1)]
+    assert headers["x-first-death-queue"] == headers["x-last-death-queue"] == "second"
+
+
 def test_it_has_no_header_that_only_amqp_1_0_reads() -> None:
     said = read(died(died(published(), "first"), "second"))[2]
     assert {name for name in said if name.startswith("x-")} == {
