@@ -219,6 +219,25 @@ def test_what_is_not_acknowledged_takes_no_room(container: Served, overflow: str
         assert [body for body in found if body is not None] == kept
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_what_is_dropped_as_others_come_back_is_counted_no_more(
+    container: Served, length: int
+) -> None:
+    arguments = {"x-max-length": length}
+    with basic_channel(container) as channel:
+        channel.queue_declare("crowded", exclusive=True, arguments=arguments)
+        for _ in range(length):
+            channel.basic_publish("", "crowded", b"old")
+        taken = [channel.basic_get("crowded")[0] for _ in range(length)]
+        for _ in range(length):
+            channel.basic_publish("", "crowded", b"new")
+        assert taken[-1] is not None
+        channel.basic_nack(taken[-1].delivery_tag, multiple=True)
+        method, _, body = channel.basic_get("crowded", auto_ack=True)
+        assert method is not None
+        assert (method.message_count, body) == (length - 1, b"new")
+
+
 def test_a_full_queue_drops_its_head(container: Served) -> None:
     with basic_channel(container) as channel:
         channel.confirm_delivery()

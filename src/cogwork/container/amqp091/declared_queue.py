@@ -149,7 +149,7 @@ class DeclaredQueue:
     @property
     def message_count(self) -> int:
         """Counts what waits for a consumer, if it is here."""
-        return self.node.store.ready_count
+        return self.node.store.count_kept()
 
     @property
     def consumer_count(self) -> int:

@@ -437,6 +437,13 @@ class QueueState(Terminus):
         """Counts the items that any consumer could have now."""
         return self.items.ready.count + self.items.returned_count
 
+    def count_kept(self) -> int:
+        """Count them once the head is dropped for what came back beyond the bounds."""
+        self.items.restore()
+        if self.drops_head and is_beyond(self):
+            self.drop_beyond()
+        return self.waiting
+
     def take_ready(self, count: int, numbers: list) -> list:
         """Put ready items aside, to be moved elsewhere; return their messages in order.
 

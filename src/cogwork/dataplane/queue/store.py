@@ -738,12 +738,6 @@ class Store(Settlement):
             self.handler.on_batch(self)
 
     @property
-    def ready_count(self) -> int:
-        """Counts the items that wait for a consumer."""
-        items: ItemTable = self.items
-        return items.ready.count + items.returned_count
-
-    @property
     def consumer_count(self) -> int:
         """Counts the consumers, those of other containers included."""
         return len(self.dispatcher.consumers)
