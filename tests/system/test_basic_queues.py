@@ -57,6 +57,11 @@ def test_a_passive_declaration_makes_nothing(container: Served) -> None:
             "arg 'x-message-ttl' .*received '2000' but current is '1000'",
         ),
         (
+            {"arguments": {"x-consumer-timeout": 10_000}},
+            {"arguments": {"x-consumer-timeout": 20_000}},
+            "arg 'x-consumer-timeout' .*received '20000' but current is '10000'",
+        ),
+        (
             {"arguments": {"x-max-length": 5}},
             {},
             "arg 'x-max-length' .*received none but current is the value '5' of type 'signedint'",

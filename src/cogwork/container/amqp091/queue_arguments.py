@@ -31,6 +31,7 @@ __all__ = (
 )
 
 QUEUE_TYPE: Final = "x-queue-type"
+CONSUMER_TIMEOUT: Final = "x-consumer-timeout"
 
 OVERFLOW: Final = {
     "drop-head": "drop-oldest",
@@ -48,7 +49,7 @@ LEAST_TTL_S: Final = 1e-6
 """What a ttl of 0 is here: a message goes to a consumer that waits, or to nobody."""
 
 IGNORED: Final = frozenset(
-    {"x-queue-version", "x-consumer-timeout", "x-queue-master-locator"}
+    {"x-queue-version", "x-queue-master-locator"}
     | {"x-queue-leader-locator", "x-quorum-initial-group-size", "x-max-in-memory-length"}
     | {"x-max-in-memory-bytes", "x-dead-letter-strategy", "x-ha-policy", "x-cancel-on-ha-failover"}
 )
@@ -164,6 +165,11 @@ def _queue_mode(value: object) -> dict[str, Any]:
     return {}  # about how RabbitMQ keeps messages
 
 
+def _consumer_timeout(value: object) -> dict[str, Any]:
+    _number(value)
+    return {}  # a consumer may take as long as it needs
+
+
 _READERS: Final[dict[str, Callable[[object], dict[str, Any]]]] = {
     "x-expires": _expires,
     "x-message-ttl": _ttl,
@@ -177,10 +183,15 @@ _READERS: Final[dict[str, Callable[[object], dict[str, Any]]]] = {
     "x-single-active-consumer": _single_active,
     QUEUE_TYPE: _queue_type,
     "x-delivery-limit": _delivery_limit,
+    CONSUMER_TIMEOUT: _consumer_timeout,
 }
 """In the order in which RabbitMQ compares them."""
 
-UNFIT_FOR_STREAMS: Final = frozenset(_READERS) - {"x-max-length-bytes", QUEUE_TYPE}
+UNFIT_FOR_STREAMS: Final = frozenset(_READERS) - {
+    "x-max-length-bytes",
+    QUEUE_TYPE,
+    CONSUMER_TIMEOUT,
+}
 """Arguments that RabbitMQ knows, and refuses for streams."""
 
 
