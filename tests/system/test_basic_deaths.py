@@ -183,6 +183,29 @@ def test_a_dead_letter_is_what_was_published(channel: BlockingChannel) -> None:
         channel.queue_delete(name)
 
 
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_the_default_exchange_sends_dead_letters_on_by_their_own_key(
+    channel: BlockingChannel, is_durable: bool
+) -> None:
+    arguments = {"x-dead-letter-exchange": ""}
+    channel.queue_declare("sorted", durable=is_durable, arguments=arguments)
+    channel.exchange_declare("any", "fanout", auto_delete=True)
+    channel.queue_bind("sorted", "any")
+    for name in ("one", "other"):
+        channel.queue_declare(name, durable=is_durable)
+        channel.basic_publish("any", name, name.encode())
+    for method, _, _ in taken(channel, "sorted", 2):
+        channel.basic_reject(method.delivery_tag, requeue=False)
+    channel.cancel()
+    for name in ("one", "other"):
+        method, properties, body = taken(channel, name, 1)[0]
+        assert (method.exchange, method.routing_key, body) == ("", name, name.encode())
+        assert (properties.headers or {})["x-death"][0]["exchange"] == "any"
+        channel.cancel()
+    for name in ("sorted", "one", "other"):
+        channel.queue_delete(name)
+
+
 @pytest.mark.parametrize("key", [None, "other"])
 def test_copies_are_among_the_keys_of_a_death(channel: BlockingChannel, key: str | None) -> None:
     channel.exchange_declare("fatal", "fanout", auto_delete=True)

@@ -87,11 +87,6 @@ def find_policy_problems(policy: Policy) -> Iterator[Problem]:
         yield Problem(("definition",), "empty", f"at least one of {', '.join(POLICY_KEYS)}")
     for key, value in definition.items():
         yield from _entry(key, value)
-    if definition.get("dead-letter-exchange") == "" and not definition.get(
-        "dead-letter-routing-key"
-    ):
-        expected = "dead-letter-routing-key, too, which the default exchange needs here"
-        yield Problem(("definition", "dead-letter-exchange"), '""', expected)
 
 
 def _pattern(pattern: str) -> Iterator[Problem]:

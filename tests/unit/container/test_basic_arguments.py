@@ -37,6 +37,7 @@ PLACE = "queue 'q' in vhost '/'"
             {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
             {"dead_letter": "queue/dead"},
         ),
+        ({"x-dead-letter-exchange": ""}, {"dead_letter": "exchange/amq.default"}),
     ],
 )
 def test_arguments_are_options_and_options_are_arguments(
@@ -67,7 +68,6 @@ def test_priorities_are_heeded_if_somebody_asks_for_them() -> None:
         ({"x-single-active-consumer": "yes"}, "{unacceptable_type,longstr}"),
         ({"x-queue-type": b"classic"}, "{unacceptable_type,binary}"),
         ({"x-overflow": "reject"}, "invalid_overflow"),
-        ({"x-dead-letter-exchange": ""}, "needs an x-dead-letter-routing-key"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(arguments: dict[str, Any], reason: str) -> None:

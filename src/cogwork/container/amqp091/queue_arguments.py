@@ -7,12 +7,12 @@ work, and refused where a client would count on what it says (406).
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import unquote
 
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.types import Float32, Int8, Int16, Int64, Timestamp, UInt8, UInt16, UInt32
 from cogwork.dataplane.message.basic_conversion import escaped, unescaped
 from cogwork.plugin.queue_options import BYTES_MAX, COUNT_MAX, PRIORITIES
+from cogwork.router.exchanges.addresses import exchange_address, name_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -252,14 +252,11 @@ def _dead_letter_address(arguments: Table, place: str) -> str | None:
             reason = "routing_key_but_no_dlx_defined"
             raise invalid_argument("x-dead-letter-routing-key", place, reason)
         return None
-    if exchange == "":
-        if not key:
-            reason = "the default exchange needs an x-dead-letter-routing-key here"
-            raise invalid_argument("x-dead-letter-exchange", place, reason)
+    if exchange == "" and key:
         return f"queue/{escaped(key)}"
-    # An address is UTF-8, these may be any octets; and the name may have a slash in it.
-    quoted = escaped(exchange).replace("%", "%25").replace("/", "%2F")
-    return f"exchange/{quoted}" if key is None else f"exchange/{quoted}/{escaped(key)}"
+    # An address is UTF-8, these may be any octets.
+    address = exchange_address(escaped(exchange))
+    return address if key is None else f"{address}/{escaped(key)}"
 
 
 def invalid_argument(name: str, place: str, reason: str) -> ProtocolError:
@@ -299,7 +296,7 @@ def _dead_letter_arguments(address: str | None) -> Table:
     if kind != "exchange":
         return {}
     exchange, slash, key = name.partition("/")
-    found: Table = {"x-dead-letter-exchange": unescaped(unquote(exchange))}
+    found: Table = {"x-dead-letter-exchange": unescaped(name_in(exchange))}
     return {**found, "x-dead-letter-routing-key": unescaped(key)} if slash else found
 
 
