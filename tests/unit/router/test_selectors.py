@@ -258,6 +258,17 @@ def test_length_is_bounded() -> None:
         compile_selector(fitting + " ")
 
 
+def test_parts_are_bounded_where_that_is_asked_for() -> None:
+    fitting = " OR ".join(["a = 1"] * 128)  # 511 of them
+    compile_selector(fitting, 512)
+    assert compile_selector(f"a IN ({','.join(['1'] * 508)})", 512).matches(lambda _: 1)
+    for text in (fitting + " OR b", f"{fitting} OR ((", f"{fitting} OR {fitting}"):
+        with pytest.raises(SelectorSyntaxError, match="of more than 512 words") as caught:
+            compile_selector(text, 512)
+        assert "expected a shorter one, or IN with a list" in str(caught.value)
+    compile_selector(fitting + " OR b")
+
+
 @pytest.mark.parametrize("opening", ["(", "NOT ", "1 = -(", "- "])
 def test_nesting_is_bounded(opening: str) -> None:
     with pytest.raises(SelectorSyntaxError, match="at most 32 levels of nesting"):

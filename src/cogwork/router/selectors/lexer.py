@@ -82,8 +82,12 @@ class Token(Struct, frozen=True):
     shown: str
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, parts_max: int | None = None) -> list[Token]:
     """Take a selector apart; an END token closes the list.
+
+    Args:
+        text: The selector.
+        parts_max: How many words, literals and signs it may have, commas aside; None for any.
 
     Raises:
         SelectorSyntaxError: The text is too long, or has something that is no token.
@@ -92,13 +96,17 @@ def tokenize(text: str) -> list[Token]:
         problem = f"a selector of {len(text)} characters"
         raise SelectorSyntaxError(MAX_SELECTOR_LENGTH, problem, f"at most {MAX_SELECTOR_LENGTH}")
     tokens: list[Token] = []
-    position = 0
+    position = parts = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
             raise _no_token(text, position)
         if found.lastgroup != "space":
             tokens.append(_token(found, text))
+            parts += found.group() != ","
+            if parts_max is not None and parts > parts_max:
+                problem = f"a selector of more than {parts_max} words, literals and signs"
+                raise SelectorSyntaxError(position, problem, "a shorter one, or IN with a list")
         position = found.end()
     tokens.append(Token(TokenKind.END, "", len(text), "the end"))
     return tokens

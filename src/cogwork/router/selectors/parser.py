@@ -51,6 +51,10 @@ MAX_NESTING = 32
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
+ARITHMETIC = frozenset("+-*/")
+OPERANDS = frozenset((TokenKind.IDENTIFIER, TokenKind.NUMBER, TokenKind.STRING))
+
+
 class Kind(Enum):
     """What an expression gives, as far as its text tells; the value is for errors."""
 
@@ -71,13 +75,17 @@ _KINDS: dict[type, Kind] = {
 }
 
 
-def parse(text: str) -> Tree | None:
+def parse(text: str, parts_max: int | None = None) -> Tree | None:
     """Make the tree of a selector; None for the empty one.
+
+    Args:
+        text: The selector.
+        parts_max: As `tokenize` takes it.
 
     Raises:
         SelectorSyntaxError: The text is no selector, too long, or nested too deeply.
     """
-    tokens = tokenize(text)
+    tokens = tokenize(text, parts_max)
     return _Parser(tokens).parse() if len(tokens) > 1 else None
 
 
@@ -91,6 +99,7 @@ class _Parser:
             token.value if token.kind in (TokenKind.KEYWORD, TokenKind.SIGN) else None
             for token in tokens
         ]
+        self._is_operand = [token.kind in OPERANDS for token in tokens]
         self._next = 0
         self._nesting = 0
 
@@ -244,6 +253,8 @@ class _Parser:
     # --- values ---
 
     def _sum(self) -> Tree:
+        if self._is_operand[self._next] and self._words[self._next + 1] not in ARITHMETIC:
+            return self._primary()  # what mostly stands there, without looking at each level
         return self._arithmetic(self._product, "+", "-")
 
     def _product(self) -> Tree:

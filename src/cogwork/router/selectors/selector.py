@@ -66,14 +66,19 @@ class Selector:
         return f"Selector({self.text!r})"
 
 
-def compile_selector(text: str) -> Selector:
+def compile_selector(text: str, parts_max: int | None = None) -> Selector:
     """Make a selector of its text; an empty text takes every message (JMS 1.1 §3.8.1.1).
+
+    Args:
+        text: The selector.
+        parts_max: How many words, literals and signs it may have, commas aside, which is what
+            compiling takes; None for any.
 
     Raises:
         SelectorSyntaxError: The text is no selector; the error says where, and what could stand
             there. Also above `MAX_SELECTOR_LENGTH` characters or `MAX_NESTING` levels.
     """
-    tree = parse(text)
+    tree = parse(text, parts_max)
     if tree is None:
         return Selector(text, lambda _lookup: True, frozenset())
     meter = Meter(STEPS_MAX)
