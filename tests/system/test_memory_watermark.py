@@ -9,6 +9,7 @@ import cogwork
 from cogwork.config.reading import parse
 from cogwork.container.container import Container
 
+from .linked import linked
 from .stories import eventually, story
 
 if TYPE_CHECKING:
@@ -46,3 +47,33 @@ async def test_publishers_wait_and_consumers_go_on(monkeypatch: pytest.MonkeyPat
                     assert {(await anext(arrivals)).body for _ in range(2)} == {3, 4}
     finally:
         await container.stop(drain_timeout_s=0)
+
+
+HOMED = '[[queue]]\naddress = "queue/a"\nhome = "home"\n'
+
+
+@story
+async def test_publishers_elsewhere_wait_for_the_container_that_stores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used = 0
+    monkeypatch.setattr("cogwork.container.connections.watermark.resident_bytes", lambda: used)
+    async with linked("home-away", configuration=HOMED) as mesh:
+        home, away = mesh.containers["home"], mesh.containers["away"]
+        monkeypatch.setattr(away.watermark, "look", lambda _share: None)  # it is not short
+        client, other = await mesh.client("away"), await mesh.client("home")
+        async with client.publisher("queue/a") as publisher:
+            await publisher.send(0)
+            used = 1 << 60
+            await eventually(lambda: home.watermark.is_passed, "memory is short at home")
+            assert not away.watermark.is_passed
+            waiting = [asyncio.create_task(publisher.send(number)) for number in (1, 2)]
+            await asyncio.sleep(0.5)
+            assert not any(each.done() for each in waiting)
+            await client.publish("queue/elsewhere", 1)
+            async with other.consume("queue/a") as items:
+                arrivals = aiter(items)
+                await (await anext(arrivals)).accept()
+                used = 0
+                await asyncio.wait_for(asyncio.gather(*waiting), 20)
+                assert {(await anext(arrivals)).body for _ in range(2)} == {1, 2}

@@ -270,6 +270,8 @@ class Container:
             why = "the cluster has no root"
         self.attachments.block(bool(why))
         self.basic_peers.block(bool(why), why)
+        # Without a root, what others send is nothing that this container alone would have to hold.
+        self.mesh.block(self.watermark.is_passed)
 
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes

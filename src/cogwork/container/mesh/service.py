@@ -186,6 +186,10 @@ class MeshService:
         """Have other containers send nothing more to queues here; tell whether any could."""
         return self._tunnel_acceptor.end_credit()
 
+    def block(self, are_blocked: bool) -> None:
+        """Have other containers send nothing to queues here for a while, or again."""
+        self._tunnel_acceptor.block(are_blocked)
+
     @property
     def unanswered(self) -> int:
         """Counts what other containers have sent to queues here and had no answer to."""

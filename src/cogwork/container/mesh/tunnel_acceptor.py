@@ -60,7 +60,7 @@ class TunnelAcceptor:
         self._mesh = mesh
         self._vhosts = vhosts
         self._intakes: dict[str, MoveIntake] = {}
-        self._has_ended_credit = False
+        self._has_ended_credit = self._are_blocked = False
 
     def _intake_of(self, vhost: str) -> MoveIntake:
         found = self._intakes.get(vhost)
@@ -108,6 +108,17 @@ class TunnelAcceptor:
         for end in ends:
             end.end_credit()
         return bool(ends)
+
+    def block(self, are_blocked: bool) -> None:
+        """Have others send nothing to queues here for a while, or again: they hold what comes."""
+        self._are_blocked = are_blocked
+        if self._has_ended_credit:
+            return
+        for end in self._ends_into_queues():
+            if are_blocked:
+                end.end_credit()
+            else:
+                end.resume_credit(WINDOW)
 
     @property
     def unanswered(self) -> int:
@@ -196,7 +207,7 @@ class TunnelAcceptor:
         )
         if entry is not None:
             entry.add_source(end)
-        if self._has_ended_credit and self._leads_into_queue(attach):
+        if (self._has_ended_credit or self._are_blocked) and self._leads_into_queue(attach):
             end.end_credit()
         end.open_credit()
 
