@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.channel import Channel
     from cogwork.container.amqp091.declared_queue import DeclaredQueue
+    from cogwork.container.amqp091.declarer import Work
     from cogwork.container.amqp091.publishing import Settlement
 
 __all__ = ("HANDLERS", "apply_settlement")

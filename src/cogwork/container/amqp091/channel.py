@@ -15,29 +15,24 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from cogwork.amqp091.errors import ProtocolError, ReplyCode
+from cogwork.amqp091.errors import ProtocolError
 from cogwork.amqp091.methods import BasicCancel
-from cogwork.container.amqp091.faults import ACCESS, refusal_of, shown_vhost
+from cogwork.container.amqp091.declarer import Declarer
+from cogwork.container.amqp091.faults import refusal_of
 from cogwork.container.amqp091.properties import has_capability
 from cogwork.container.amqp091.publishing import Publishing
 from cogwork.dataplane.amqp091.channel import BasicChannel
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.config.settings import Right
+    from cogwork.container.amqp091.declarer import Work
     from cogwork.container.amqp091.owner import ChannelOwner
     from cogwork.container.amqp091.queues import BasicQueues
     from cogwork.container.amqp091.reply_to import ReplyConsumer
     from cogwork.container.connections.clients import ClientContext
-    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.amqp091.channel import BasicConsumer
-
-    Work = Coroutine[object, object, None]
-    """What a method's function returns that has to wait."""
 
 __all__ = ("Channel",)
 
@@ -64,49 +59,41 @@ class ChannelConsumer(Protocol):
         """Take no more."""
 
 
-class Channel:
+class Channel(Declarer):
     """One open channel.
 
     Attributes:
-        connection: Whose it is.
         number: Its number.
         end: The compiled half.
         publishing: What it publishes, with confirms and transactions.
         consumers: By tag.
         replies: The one that takes replies; None where there is none.
-        queue: The queue that it has declared last: an empty name stands for it.
         prefetch: How many unacknowledged messages each consumer that comes may have; 0 is any.
     """
 
     def __init__(self, connection: ChannelOwner, number: int) -> None:
         """Begin where the client has opened it."""
-        self.connection = connection
+        self._connection = connection
         self.number = number
         self.publishing = Publishing(self)
         self.end = BasicChannel(connection.wire, number, self.publishing)
         self.end.is_direct = True
         self.consumers: dict[str, ChannelConsumer] = {}
         self.replies: ReplyConsumer | None = None
-        self.queue = ""
         self.prefetch = 0
         self._later: deque[tuple[Method, Content | None]] = deque()
         self._work: asyncio.Task[None] | None = None
         self._is_closed = False
 
     @property
+    def connection(self) -> ChannelOwner:
+        """Whose it is."""
+        return self._connection
+
+    @property
     def client(self) -> ClientContext:
         """What the container keeps with the connection."""
         return self.connection.client
-
-    @property
-    def vhost(self) -> VirtualHost:
-        """Where its queues and exchanges are."""
-        return self.client.vhost
-
-    @property
-    def vhost_name(self) -> str:
-        """What clients call that."""
-        return shown_vhost(self.vhost.name)
 
     @property
     def queues(self) -> BasicQueues:
@@ -169,16 +156,6 @@ class Channel:
             self.go_on()
         self.connection.flush()
 
-    async def take_turn(self) -> None:
-        """Wait until the client may make one more queue.
-
-        Raises:
-            Refused: Too many wait already.
-        """
-        wait_s = self.vhost.shares.wait_s(self.client.makers)
-        if wait_s:
-            await asyncio.sleep(wait_s)
-
     def reply(self, method: Method, content: Content | None = None) -> None:
         """Send a method on this channel."""
         self.connection.send(self.number, method, content)
@@ -210,27 +187,6 @@ class Channel:
             self.reply(BasicCancel(consumer_tag=consumer.tag, nowait=True))
 
     # -- permissions
-
-    def demand(self, right: Right, address: str) -> None:
-        """Check a permission.
-
-        Args:
-            right: Which.
-            address: `queue/NAME`, `stream/NAME` or `exchange/NAME`.
-
-        Raises:
-            ProtocolError: It is missing (403).
-        """
-        if self.client.may(right, address):
-            return
-        kind, _, name = address.partition("/")
-        kind = "queue" if kind == "stream" else kind
-        user = self.connection.identity or "guest"
-        raise ProtocolError(
-            ReplyCode.ACCESS_REFUSED,
-            f"{ACCESS[right]} access to {kind} '{name}' in vhost '{self.vhost_name}' refused for "
-            f"user '{user}'",
-        )
 
     def permit_anew(self) -> None:
         """Ask anew what the client may publish; close the channel if a consumer may not take."""

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.declarer import Work
 
 __all__ = ("HANDLERS",)
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.methods import BasicPublish
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.declarer import Work
     from cogwork.container.schemas.checker import Checker
 
 __all__ = ("guarded_address", "publish_checked")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.declarer import Declarer, Work
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.vhost.shared import VhostTopology
 
@@ -37,7 +37,7 @@ def exchange_errors() -> Iterator[None]:
         raise ProtocolError(ReplyCode(error.code), error.text) from None
 
 
-def declare(channel: Channel, method: m.ExchangeDeclare, _content: Content | None) -> Work | None:
+def declare(channel: Declarer, method: m.ExchangeDeclare, _content: Content | None) -> Work | None:
     """Make an exchange, or look whether it is there."""
     exchanges = channel.vhost.exchanges
     with exchange_errors():
@@ -70,7 +70,7 @@ def _wanted(method: m.ExchangeDeclare) -> DeclaredExchange:
     )
 
 
-def _declare_here(channel: Channel, method: m.ExchangeDeclare) -> None:
+def _declare_here(channel: Declarer, method: m.ExchangeDeclare) -> None:
     with exchange_errors():
         channel.vhost.exchanges.declare(
             method.exchange,
@@ -84,7 +84,7 @@ def _declare_here(channel: Channel, method: m.ExchangeDeclare) -> None:
 
 
 async def _declare_shared(
-    channel: Channel, method: m.ExchangeDeclare, topology: VhostTopology
+    channel: Declarer, method: m.ExchangeDeclare, topology: VhostTopology
 ) -> None:
     """Make an exchange for the whole cluster, where all of it can have one."""
     with exchange_errors():
@@ -96,7 +96,7 @@ async def _declare_shared(
 
 
 def _answer(
-    channel: Channel,
+    channel: Declarer,
     method: m.ExchangeDeclare | m.ExchangeDelete | m.ExchangeBind | m.ExchangeUnbind,
     answer: Method,
 ) -> None:
@@ -104,7 +104,7 @@ def _answer(
         channel.reply(answer)
 
 
-def _demand_alternate(channel: Channel, method: m.ExchangeDeclare) -> None:
+def _demand_alternate(channel: Declarer, method: m.ExchangeDeclare) -> None:
     """Check that who sends what nobody takes to another exchange may do so there."""
     alternate = method.arguments.get("alternate-exchange")
     if isinstance(alternate, str):
@@ -113,7 +113,7 @@ def _demand_alternate(channel: Channel, method: m.ExchangeDeclare) -> None:
         channel.demand("send", exchanges.address(alternate))
 
 
-def delete(channel: Channel, method: m.ExchangeDelete, _content: Content | None) -> Work | None:
+def delete(channel: Declarer, method: m.ExchangeDelete, _content: Content | None) -> Work | None:
     """Give an exchange up; one that is not there is fine."""
     exchanges = channel.vhost.exchanges
     channel.demand("manage", exchanges.address(method.exchange))
@@ -126,7 +126,7 @@ def delete(channel: Channel, method: m.ExchangeDelete, _content: Content | None)
 
 
 async def _delete_shared(
-    channel: Channel, method: m.ExchangeDelete, topology: VhostTopology
+    channel: Declarer, method: m.ExchangeDelete, topology: VhostTopology
 ) -> None:
     exchanges = channel.vhost.exchanges
     with exchange_errors():
@@ -139,7 +139,7 @@ async def _delete_shared(
     _answer(channel, method, m.ExchangeDeleteOk())
 
 
-def bind(channel: Channel, method: m.ExchangeBind, _content: Content | None) -> Work | None:
+def bind(channel: Declarer, method: m.ExchangeBind, _content: Content | None) -> Work | None:
     """Bind one exchange to another."""
     _demand_both(channel, method)
     binding = Binding(
@@ -151,7 +151,7 @@ def bind(channel: Channel, method: m.ExchangeBind, _content: Content | None) -> 
     return bind_to(channel, method.source, binding, ok)
 
 
-def unbind(channel: Channel, method: m.ExchangeUnbind, _content: Content | None) -> Work | None:
+def unbind(channel: Declarer, method: m.ExchangeUnbind, _content: Content | None) -> Work | None:
     """Undo a binding; one that is not there is fine."""
     _demand_both(channel, method)
     binding = Binding(
@@ -164,7 +164,7 @@ def unbind(channel: Channel, method: m.ExchangeUnbind, _content: Content | None)
 
 
 def bind_to(
-    channel: Channel, source: str, binding: Binding, ok: Method | None, *, is_private: bool = False
+    channel: Declarer, source: str, binding: Binding, ok: Method | None, *, is_private: bool = False
 ) -> Work | None:
     """Make a binding, here or for the whole cluster, and answer.
 
@@ -194,13 +194,13 @@ def bind_to(
     return None
 
 
-async def _answer_told(channel: Channel, ok: Method, reach: Reach) -> None:
+async def _answer_told(channel: Declarer, ok: Method, reach: Reach) -> None:
     """Answer once other containers know of a private binding: else a reply could overtake it."""
     await reach.told_interests.when_known()
     channel.reply(ok)
 
 
-def _bind_here(channel: Channel, source: str, binding: Binding) -> None:
+def _bind_here(channel: Declarer, source: str, binding: Binding) -> None:
     with exchange_errors():
         channel.vhost.exchanges.bind(
             source,
@@ -212,7 +212,7 @@ def _bind_here(channel: Channel, source: str, binding: Binding) -> None:
 
 
 async def _bind_shared(
-    channel: Channel, source: str, binding: Binding, ok: Method | None, topology: VhostTopology
+    channel: Declarer, source: str, binding: Binding, ok: Method | None, topology: VhostTopology
 ) -> None:
     with exchange_errors():
         if await topology.is_shared():
@@ -224,7 +224,7 @@ async def _bind_shared(
 
 
 def unbind_from(
-    channel: Channel,
+    channel: Declarer,
     source: str,
     binding: Binding,
     ok: Method | None,
@@ -241,13 +241,13 @@ def unbind_from(
     return None
 
 
-def _unbind_here(channel: Channel, source: str, binding: Binding) -> None:
+def _unbind_here(channel: Declarer, source: str, binding: Binding) -> None:
     with exchange_errors():
         channel.vhost.exchanges.unbind(source, binding.destination, binding.key, binding.arguments)
 
 
 async def _unbind_shared(
-    channel: Channel, source: str, binding: Binding, ok: Method | None, topology: VhostTopology
+    channel: Declarer, source: str, binding: Binding, ok: Method | None, topology: VhostTopology
 ) -> None:
     with exchange_errors():
         if await topology.is_shared():
@@ -260,7 +260,7 @@ async def _unbind_shared(
         channel.reply(ok)
 
 
-def _demand_both(channel: Channel, method: m.ExchangeBind | m.ExchangeUnbind) -> None:
+def _demand_both(channel: Declarer, method: m.ExchangeBind | m.ExchangeUnbind) -> None:
     exchanges = channel.vhost.exchanges
     channel.demand("send", exchanges.address(method.destination))
     channel.demand("receive", exchanges.address(method.source))

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.declarer import Declarer, Work
 
-__all__ = ("dispatch",)
+__all__ = ("begin", "dispatch")
 
 _HANDLERS: Final[Mapping[type[Method], Callable[..., Work | None]]] = {
     **channel_methods.HANDLERS,
@@ -47,6 +48,22 @@ def dispatch(channel: Channel, method: Method, content: Content | None) -> None:
     Raises:
         ProtocolError: It cannot be done.
     """
+    work = begin(channel, method, content)
+    if work is not None:
+        channel.wait_for(work, method)
+
+
+def begin(channel: Declarer, method: Method, content: Content | None) -> Work | None:
+    """Do what a method asks for; return what has to wait.
+
+    Args:
+        channel: Who asks; a channel if the method is not about queues and exchanges alone.
+        method: What for.
+        content: The message that comes with it.
+
+    Raises:
+        ProtocolError: It cannot be done.
+    """
     method = _as_meant(method)
     try:
         work = _HANDLERS[type(method)](channel, method, content)
@@ -59,8 +76,7 @@ def dispatch(channel: Channel, method: Method, content: Content | None) -> None:
     else:
         if work is not None and channel.vhost.topology is not None:
             work = _looked_up(channel, method, content, work)
-    if work is not None:
-        channel.wait_for(work, method)
+    return work
 
 
 def _as_meant(method: Method) -> Method:
@@ -80,12 +96,14 @@ def _joined(name: str) -> str:
     return name.replace("\r", "").replace("\n", "")
 
 
-def _may_be_elsewhere(channel: Channel, error: ProtocolError) -> bool:
+def _may_be_elsewhere(channel: Declarer, error: ProtocolError) -> bool:
     """Return whether what is not there may have been declared at another container just now."""
     return error.code is ReplyCode.NOT_FOUND and channel.vhost.topology is not None
 
 
-async def _looked_up(channel: Channel, method: Method, content: Content | None, work: Work) -> None:
+async def _looked_up(
+    channel: Declarer, method: Method, content: Content | None, work: Work
+) -> None:
     """Do what waits; where something is not there, look whether the cluster has it by now."""
     try:
         await work
@@ -96,7 +114,7 @@ async def _looked_up(channel: Channel, method: Method, content: Content | None, 
 
 
 async def _caught_up(
-    channel: Channel, method: Method, content: Content | None, error: ProtocolError
+    channel: Declarer, method: Method, content: Content | None, error: ProtocolError
 ) -> None:
     """Do what a method asks for once all is known here that the cluster has declared.
 

@@ -15,8 +15,9 @@ from cogwork.container.amqp091.mandatory_publishing import route_of
 if TYPE_CHECKING:
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.methods import BasicPublish
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.channel import Channel
     from cogwork.container.amqp091.declared_queue import DeclaredQueue
+    from cogwork.container.amqp091.declarer import Work
 
 __all__ = ("publish_immediately",)
 

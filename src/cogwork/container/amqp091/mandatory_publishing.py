@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.methods import BasicPublish
-    from cogwork.container.amqp091.channel import Channel, Work
+    from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.declarer import Work
     from cogwork.container.vhost.shared import VhostTopology
     from cogwork.router.exchanges.graph import Route
 

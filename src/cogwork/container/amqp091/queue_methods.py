@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from cogwork.amqp091.content import Content
     from cogwork.amqp091.method import Method
-    from cogwork.container.amqp091.channel import Channel, Work
     from cogwork.container.amqp091.declared_queue import DeclaredQueue
+    from cogwork.container.amqp091.declarer import Declarer, Work
     from cogwork.container.vhost.shared import VhostTopology
 
 __all__ = ("HANDLERS", "name_of", "queue_named")
@@ -38,7 +38,7 @@ __all__ = ("HANDLERS", "name_of", "queue_named")
 RESERVED = "amq."
 
 
-def queue_named(channel: Channel, name: str) -> DeclaredQueue:
+def queue_named(channel: Declarer, name: str) -> DeclaredQueue:
     """Return a queue that a client names; an empty name is that of its last declaration.
 
     Raises:
@@ -47,7 +47,7 @@ def queue_named(channel: Channel, name: str) -> DeclaredQueue:
     return channel.queues.demand(name_of(channel, name), channel.connection)
 
 
-def name_of(channel: Channel, name: str) -> str:
+def name_of(channel: Declarer, name: str) -> str:
     """Return what an empty name stands for.
 
     Raises:
@@ -58,7 +58,7 @@ def name_of(channel: Channel, name: str) -> str:
     return name or channel.queue
 
 
-def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) -> Work | None:
+def declare(channel: Declarer, method: m.QueueDeclare, _content: Content | None) -> Work | None:
     """Make a queue, or look whether it is there."""
     if method.queue.startswith(REPLY_TO):
         _look_for_requester(channel, method)
@@ -69,7 +69,7 @@ def declare(channel: Channel, method: m.QueueDeclare, _content: Content | None) 
     return None
 
 
-def _look(channel: Channel, method: m.QueueDeclare) -> Work | None:
+def _look(channel: Declarer, method: m.QueueDeclare) -> Work | None:
     """Tell a client of a queue that is there."""
     name = name_of(channel, method.queue)
     stream = channel.queues.streams.find(name)
@@ -78,7 +78,7 @@ def _look(channel: Channel, method: m.QueueDeclare) -> Work | None:
     return _answer(channel, method, queue_named(channel, name))
 
 
-def _answer(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> Work | None:
+def _answer(channel: Declarer, method: m.QueueDeclare, queue: DeclaredQueue) -> Work | None:
     """Tell a client of the queue that it has declared, once its owner has counted."""
     queue.use()
     if queue.is_elsewhere:
@@ -87,11 +87,11 @@ def _answer(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> W
     return None
 
 
-async def _answer_later(channel: Channel, method: m.QueueDeclare, queue: DeclaredQueue) -> None:
+async def _answer_later(channel: Declarer, method: m.QueueDeclare, queue: DeclaredQueue) -> None:
     _tell(channel, method, queue.name, await channel.queues.counts(queue))
 
 
-def _tell(channel: Channel, method: m.QueueDeclare, name: str, counts: Counts) -> None:
+def _tell(channel: Declarer, method: m.QueueDeclare, name: str, counts: Counts) -> None:
     channel.queue = name
     if not method.nowait:
         channel.reply(
@@ -101,7 +101,7 @@ def _tell(channel: Channel, method: m.QueueDeclare, name: str, counts: Counts) -
         )
 
 
-def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
+def _look_for_requester(channel: Declarer, method: m.QueueDeclare) -> None:
     """Tell a server whether the client still waits that sent a request.
 
     Raises:
@@ -115,7 +115,7 @@ def _look_for_requester(channel: Channel, method: m.QueueDeclare) -> None:
         channel.reply(m.QueueDeclareOk(queue=method.queue, message_count=0, consumer_count=1))
 
 
-def _declare(channel: Channel, method: m.QueueDeclare) -> Work | None:
+def _declare(channel: Declarer, method: m.QueueDeclare) -> Work | None:
     """Make a queue, unless it is there and the same."""
     name = method.queue or new_name(channel.vhost.container_id)
     wants_stream = is_stream(method.arguments)
@@ -151,7 +151,7 @@ def _demand_unreserved(name: str) -> None:
         raise ProtocolError(ReplyCode.ACCESS_REFUSED, text)
 
 
-def _equal(channel: Channel, name: str, traits: Traits) -> DeclaredQueue | None:
+def _equal(channel: Declarer, name: str, traits: Traits) -> DeclaredQueue | None:
     """Return a queue that is there already; None where it is not, or is to be the cluster's.
 
     Raises:
@@ -164,7 +164,7 @@ def _equal(channel: Channel, name: str, traits: Traits) -> DeclaredQueue | None:
     return queue
 
 
-async def _make(channel: Channel, method: m.QueueDeclare, name: str, traits: Traits) -> None:
+async def _make(channel: Declarer, method: m.QueueDeclare, name: str, traits: Traits) -> None:
     options = options_of(traits.arguments, channel.queues.place(name))
     await channel.take_turn()
     topology = channel.vhost.topology
@@ -180,7 +180,7 @@ async def _make(channel: Channel, method: m.QueueDeclare, name: str, traits: Tra
         await answer
 
 
-def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) -> None:
+def _demand_dead_letters(channel: Declarer, name: str, method: m.QueueDeclare) -> None:
     """Check that who has dead letters sent somewhere may send there."""
     exchange = method.arguments.get("x-dead-letter-exchange")
     if isinstance(exchange, str):
@@ -188,7 +188,7 @@ def _demand_dead_letters(channel: Channel, name: str, method: m.QueueDeclare) ->
         channel.demand("send", channel.vhost.exchanges.address(exchange))
 
 
-def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> Work | None:
+def bind(channel: Declarer, method: m.QueueBind, _content: Content | None) -> Work | None:
     """Bind a queue to an exchange."""
     name = _bindable(channel, method)
     with exchange_errors():
@@ -201,7 +201,7 @@ def bind(channel: Channel, method: m.QueueBind, _content: Content | None) -> Wor
     return bind_to(channel, method.exchange, binding, ok, is_private=is_private)
 
 
-def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) -> Work | None:
+def unbind(channel: Declarer, method: m.QueueUnbind, _content: Content | None) -> Work | None:
     """Undo a binding; one that is not there is fine, and so are its ends."""
     name = _bindable(channel, method)
     is_private = False
@@ -212,12 +212,12 @@ def unbind(channel: Channel, method: m.QueueUnbind, _content: Content | None) ->
     return unbind_from(channel, method.exchange, binding, ok, is_private=is_private)
 
 
-def _binding_of(channel: Channel, method: m.QueueBind | m.QueueUnbind, name: str) -> Binding:
+def _binding_of(channel: Declarer, method: m.QueueBind | m.QueueUnbind, name: str) -> Binding:
     key = octets_of(_key_of(channel, method))
     return Binding(Destination("queue", name), key, method.arguments)
 
 
-def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
+def _bindable(channel: Declarer, method: m.QueueBind | m.QueueUnbind) -> str:
     """Return the queue of a binding, which the client may make."""
     name = name_of(channel, method.queue)
     channel.demand("send", channel.queues.streams.address(name))
@@ -225,12 +225,12 @@ def _bindable(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
     return name
 
 
-def _key_of(channel: Channel, method: m.QueueBind | m.QueueUnbind) -> str:
+def _key_of(channel: Declarer, method: m.QueueBind | m.QueueUnbind) -> str:
     """Return a routing key: where queue and key are empty, it is the queue's name (§1.7.2.3)."""
     return method.routing_key if method.queue or method.routing_key else channel.queue
 
 
-def purge(channel: Channel, method: m.QueuePurge, _content: Content | None) -> Work | None:
+def purge(channel: Declarer, method: m.QueuePurge, _content: Content | None) -> Work | None:
     """Drop what waits in a queue."""
     name = name_of(channel, method.queue)
     channel.demand("receive", channel.queues.streams.address(name))
@@ -243,16 +243,16 @@ def purge(channel: Channel, method: m.QueuePurge, _content: Content | None) -> W
     return None
 
 
-async def _purge_elsewhere(channel: Channel, method: m.QueuePurge, queue: DeclaredQueue) -> None:
+async def _purge_elsewhere(channel: Declarer, method: m.QueuePurge, queue: DeclaredQueue) -> None:
     _tell_purged(channel, method, await channel.queues.purge(queue))
 
 
-def _tell_purged(channel: Channel, method: m.QueuePurge, count: int) -> None:
+def _tell_purged(channel: Declarer, method: m.QueuePurge, count: int) -> None:
     if not method.nowait:
         channel.reply(m.QueuePurgeOk(message_count=count))
 
 
-def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) -> Work | None:
+def delete(channel: Declarer, method: m.QueueDelete, _content: Content | None) -> Work | None:
     """Give a queue up; one that is not there is fine (RabbitMQ)."""
     name = name_of(channel, method.queue)
     channel.demand("manage", channel.queues.streams.address(name))
@@ -278,14 +278,14 @@ def delete(channel: Channel, method: m.QueueDelete, _content: Content | None) ->
     return None
 
 
-def _demand_disused(channel: Channel, method: m.QueueDelete, name: str, counts: Counts) -> None:
+def _demand_disused(channel: Declarer, method: m.QueueDelete, name: str, counts: Counts) -> None:
     channel.queues.demand_disused(
         name, counts, if_unused=method.if_unused, if_empty=method.if_empty
     )
 
 
 async def _delete_shared(
-    channel: Channel, method: m.QueueDelete, name: str, topology: VhostTopology
+    channel: Declarer, method: m.QueueDelete, name: str, topology: VhostTopology
 ) -> None:
     """Give a queue up at all containers; one that is not here may be new."""
     if channel.queues.find(name) is None:
@@ -307,7 +307,7 @@ async def _delete_shared(
         channel.reply(m.QueueDeleteOk(message_count=count))
 
 
-async def _delete_elsewhere(channel: Channel, method: m.QueueDelete, queue: DeclaredQueue) -> None:
+async def _delete_elsewhere(channel: Declarer, method: m.QueueDelete, queue: DeclaredQueue) -> None:
     counts = await channel.queues.give_up(
         queue, if_unused=method.if_unused, if_empty=method.if_empty
     )
@@ -315,7 +315,7 @@ async def _delete_elsewhere(channel: Channel, method: m.QueueDelete, queue: Decl
         channel.reply(m.QueueDeleteOk(message_count=counts.messages))
 
 
-def _demand_deletable(channel: Channel, queue: DeclaredQueue) -> None:
+def _demand_deletable(channel: Declarer, queue: DeclaredQueue) -> None:
     """Refuse to delete what the whole cluster has to agree on.
 
     Raises:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.amqp091.types import Table
-    from cogwork.container.amqp091.channel import Channel
     from cogwork.container.amqp091.declared_queue import Traits
+    from cogwork.container.amqp091.declarer import Declarer
     from cogwork.container.vhost.shared import VhostTopology
 
 __all__ = ("HOME", "declare_shared")
@@ -32,7 +32,7 @@ OF_ONE_HOME: Final = ("x-queue-type", "x-max-priority")
 
 
 async def declare_shared(
-    channel: Channel,
+    channel: Declarer,
     topology: VhostTopology,
     name: str,
     traits: Traits,
@@ -82,7 +82,7 @@ def _home_of(traits: Traits, *, has_replicas: bool) -> str | None:
 
 
 async def _declare_records(
-    channel: Channel,
+    channel: Declarer,
     topology: VhostTopology,
     name: str,
     traits: Traits,

@@ -21,6 +21,7 @@ from cogwork.container.amqp091.stream_consumer import StreamConsumer
 
 if TYPE_CHECKING:
     from cogwork.container.amqp091.channel import Channel
+    from cogwork.container.amqp091.declarer import Declarer
     from cogwork.plugin.capabilities import Streaming
 
 __all__ = (
@@ -34,7 +35,7 @@ __all__ = (
 )
 
 
-async def declare_stream(channel: Channel, method: m.QueueDeclare, name: str) -> None:
+async def declare_stream(channel: Declarer, method: m.QueueDeclare, name: str) -> None:
     """Make a stream, unless it is there and the same.
 
     Raises:
@@ -66,7 +67,7 @@ def _demand_properties(method: m.QueueDeclare, place: str) -> None:
             raise ProtocolError(ReplyCode.PRECONDITION_FAILED, text)
 
 
-def _demand_no_queue(channel: Channel, name: str) -> None:
+def _demand_no_queue(channel: Declarer, name: str) -> None:
     """Check that a queue which is no stream has not the name of one.
 
     Raises:
@@ -79,7 +80,7 @@ def _demand_no_queue(channel: Channel, name: str) -> None:
     channel.queues.demand_free(name)
 
 
-def demand_no_stream(channel: Channel, method: m.QueueDeclare, name: str) -> None:
+def demand_no_stream(channel: Declarer, method: m.QueueDeclare, name: str) -> None:
     """Check that a queue which is to be none has not the name of a stream.
 
     Raises:
@@ -92,7 +93,7 @@ def demand_no_stream(channel: Channel, method: m.QueueDeclare, name: str) -> Non
 
 
 async def count_stream(
-    channel: Channel, method: m.QueueDeclare, name: str, node: Streaming
+    channel: Declarer, method: m.QueueDeclare, name: str, node: Streaming
 ) -> None:
     """Tell a client of a stream that it has declared, or looked for."""
     messages, consumers = await channel.queues.streams.count(node)
@@ -103,7 +104,7 @@ async def count_stream(
 
 
 async def delete_stream(
-    channel: Channel, method: m.QueueDelete, name: str, node: Streaming
+    channel: Declarer, method: m.QueueDelete, name: str, node: Streaming
 ) -> None:
     """Give a stream up with its records, at all containers.
 
@@ -146,7 +147,7 @@ async def consume_stream(
     await consumer.answered
 
 
-def refuse_get(channel: Channel, name: str) -> NoReturn:
+def refuse_get(channel: Declarer, name: str) -> NoReturn:
     """Refuse to deliver one message of a stream: it would be the first one each time.
 
     Raises:
@@ -156,7 +157,7 @@ def refuse_get(channel: Channel, name: str) -> NoReturn:
     raise ProtocolError(ReplyCode.NOT_IMPLEMENTED, text)
 
 
-def refuse_purge(channel: Channel, name: str) -> NoReturn:
+def refuse_purge(channel: Declarer, name: str) -> NoReturn:
     """Refuse to drop what others may read of a stream.
 
     Raises:
