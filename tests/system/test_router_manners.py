@@ -61,7 +61,8 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ends]:
 
 def test_the_open_says_what_it_is_and_that_it_relays(ends: Ends) -> None:
     opened: Any = ends.near.conn
-    assert opened.remote_properties[symbol("product")] == "cogwork"
+    # To a client that says nothing of itself it is what those of RabbitMQ look for.
+    assert opened.remote_properties[symbol("product")] == "RabbitMQ"
     assert opened.remote_properties[symbol("version")]
     assert symbol("ANONYMOUS-RELAY") in opened.remote_offered_capabilities
 

@@ -45,6 +45,7 @@ from cogwork.container.journals.vhost_journals import VhostJournals
 from cogwork.container.leaving import UNDER_WAY_S, Leaving
 from cogwork.container.management.view import View
 from cogwork.container.mesh.service import MeshService
+from cogwork.container.rabbitmq.links import ManagementLinks
 from cogwork.container.rebalancing import Rebalancing
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.security.access import Access
@@ -251,7 +252,7 @@ class Container:
         return held
 
     def _make_basic_peers(self, reply_prefix: str) -> BasicPeers:
-        return BasicPeers(
+        peers = BasicPeers(
             self.core,
             self.id,
             self._access,
@@ -260,6 +261,9 @@ class Container:
             options=_basic_options(self.configuration),
             reply_prefix=reply_prefix,
         )
+        pairs = ManagementLinks(peers.queues_of, peers.renew_token)
+        self.attachments.management_links = pairs
+        return peers
 
     def _block(self, _is_new: bool) -> None:
         """Have clients send nothing while there is a reason, or again."""

@@ -18,6 +18,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.amqp091.strings import octets_of
 from cogwork.amqp091.tables import decode_table
+from cogwork.sasl.guest import login_meant
 from cogwork.sasl.oauthbearer import build_bearer
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ("Credentials", "init_of", "mechanisms_offered")
 
 AMQPLAIN: Final = "AMQPLAIN"
-GUEST: Final = "guest"
 
 
 TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
@@ -70,9 +70,8 @@ def init_of(
     said = _credentials_in(start_ok)
     if OAUTHBEARER in offered and TOKEN.fullmatch(said.password):
         return SaslInit(mechanism=OAUTHBEARER, initial_response=build_bearer(said.password))
-    if said == (GUEST, GUEST) and not has_guest and ANONYMOUS in offered:
-        return SaslInit(mechanism=ANONYMOUS, initial_response=GUEST.encode())
-    return SaslInit(mechanism=PLAIN, initial_response=build_plain(*said))
+    init = SaslInit(mechanism=PLAIN, initial_response=build_plain(*said))
+    return login_meant(init, offered, has_guest=has_guest)
 
 
 def _credentials_in(start_ok: ConnectionStartOk) -> Credentials:

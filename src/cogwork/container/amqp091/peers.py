@@ -18,6 +18,7 @@ from cogwork.container.amqp091.connection import BasicConnection
 from cogwork.container.amqp091.faults import shown_vhost
 from cogwork.container.amqp091.queues import BasicQueues
 from cogwork.container.connections.clients import who_is
+from cogwork.container.rabbitmq.requests import RequestError
 from cogwork.sasl.sides import LoginBusyError, TokenError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.config.amqp091_settings import Amqp091Options
     from cogwork.config.limits import Limits
+    from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.peers import Peers
     from cogwork.container.security.access import Access
     from cogwork.container.vhost.virtual_host import VirtualHost
@@ -208,6 +210,21 @@ class BasicPeers:
             found = self._queues[vhost] = BasicQueues(vhost)
             vhost.exchanges.on_replaced = self._ask_anew
         return found
+
+    async def renew_token(
+        self, connection: Connection, client: ClientContext, token: bytes
+    ) -> None:
+        """Have a new token hold in the place of the one that a client of AMQP 1.0 logged in by.
+
+        Raises:
+            RequestError: It does not (400).
+        """
+        try:
+            await self._access.renew(connection, client, token.decode())
+        except (UnicodeDecodeError, LoginBusyError, TokenError) as error:
+            raise RequestError(400, f"the token is not taken: {error}") from None
+        self._peers.permit(connection, client)
+        self._peers.permit_links_anew(connection, client)
 
     def _ask_anew(self) -> None:
         """Ask anew what clients may publish: a queue's name stands for another address now."""

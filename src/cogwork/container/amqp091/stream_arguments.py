@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from cogwork.container.amqp091.queue_arguments import (
     invalid_argument,
     type_name,
 )
+from cogwork.plugin.intervals import interval_of, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,16 +45,6 @@ SEGMENT_BYTES_MAX: Final = 3_000_000_000
 """What RabbitMQ takes; how large segments are here is up to the engine."""
 
 PLACES: Final = ("first", "last", "next")
-
-_UNITS_S: Final = {
-    "Y": 365 * 86_400,
-    "M": 30 * 86_400,
-    "D": 86_400,
-    "h": 3_600,
-    "m": 60,
-    "s": 1,
-}
-_AGE: Final = re.compile(r"([0-9]{1,10})([YMDhms])\Z")
 
 
 def is_stream(arguments: Table) -> bool:
@@ -102,16 +92,10 @@ def _number_in(arguments: Table, name: str, place: str) -> int | None:
 def _age_in(value: object, place: str) -> int:
     if not isinstance(value, str):
         raise invalid_argument(MAX_AGE, place, f"{{unacceptable_type,{type_name(value)}}}")
-    age_s = _seconds_of(value)
+    age_s = seconds_of(value)
     if age_s is None:
         raise invalid_argument(MAX_AGE, place, "invalid_max_age")
     return age_s
-
-
-def _seconds_of(text: str) -> int | None:
-    """Return how long an interval such as `7D` is; None where it is none."""
-    found = _AGE.match(text)
-    return (int(found[1]) * _UNITS_S[found[2]] or None) if found else None
 
 
 def arguments_of_stream(options: Mapping[str, Any]) -> Table:
@@ -120,14 +104,8 @@ def arguments_of_stream(options: Mapping[str, Any]) -> Table:
     if options.get("retention_bytes") is not None:
         found[MAX_BYTES] = options["retention_bytes"]
     if options.get("retention_s") is not None:
-        found[MAX_AGE] = _interval(options["retention_s"])
+        found[MAX_AGE] = interval_of(options["retention_s"])
     return found
-
-
-def _interval(seconds: float) -> str:
-    """Return a time as an interval, in the largest unit that it is whole in."""
-    unit = next((each for each in ("D", "h", "m") if not seconds % _UNITS_S[each]), "s")
-    return f"{seconds / _UNITS_S[unit]:.15g}{unit}"
 
 
 def check_equal_stream(received: Table, options: Mapping[str, Any], place: str) -> None:
@@ -174,7 +152,7 @@ def _start_of(value: object, place: str) -> object:
     if isinstance(value, Timestamp):
         return AmqpTimestamp(int(value) * MILLISECONDS)
     if isinstance(value, str):
-        age_s = _seconds_of(value)
+        age_s = seconds_of(value)
         if value in PLACES:
             return value
         if age_s is not None:

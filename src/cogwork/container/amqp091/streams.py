@@ -14,7 +14,6 @@ from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.container.amqp091.faults import shown_vhost
 from cogwork.container.vhost.engines import VhostEngines
 from cogwork.container.vhost.stream_declarations import StreamDeclarations
-from cogwork.plugin.capabilities import Storing, Streaming
 from cogwork.plugin.engine.errors import ConsensusError, reason_of
 from cogwork.plugin.management import ManagementError
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.connections.node_shares import Makers
     from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.plugin.capabilities import Streaming
 
 __all__ = ("BasicStreams",)
 
@@ -45,11 +45,7 @@ class BasicStreams:
 
     def find(self, name: str) -> Streaming | None:
         """Return the stream that a queue's name stands for; None where it stands for none."""
-        node = self._vhost.nodes.get(f"{PREFIX}{name}")
-        if not isinstance(node, Streaming):
-            return None
-        is_queue = isinstance(self._vhost.nodes.get(f"{QUEUE_PREFIX}{name}"), Storing)
-        return None if is_queue else node
+        return self._vhost.nodes.stream_named(name)
 
     def address(self, name: str) -> str:
         """Return the address that a queue's name stands for, which permissions are about."""

@@ -36,10 +36,17 @@ from cogwork.container.connections.roster import Roster
 from cogwork.container.connections.shares import ALL, NOBODYS, Rate
 from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
+from cogwork.container.rabbitmq.identity import (
+    as_rabbitmq,
+    is_of_rabbitmq,
+    names_vhost,
+    vhost_names,
+)
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
 from cogwork.io.networks import socket_peer
+from cogwork.sasl.guest import GUEST, login_meant
 from cogwork.sasl.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
@@ -75,7 +82,6 @@ REFUSED_MAX = 64
 ATTACH_WAIT_S = 10.0
 """A source address that attaches too often waits so long at most for an answer, then is refused."""
 
-VHOST_PREFIX = "vhost:"
 RELEASED = codec.encode(Released().to_described())
 
 CAPABILITIES = (ANONYMOUS_RELAY, DELAYED_DELIVERY, TAKES_BACK, Symbol("cogwork:management"))
@@ -222,6 +228,8 @@ class Peers(Roster, ListeningSide):
         if not isinstance(frame, SaslInit):
             self._access.respond(connection, frame.response)
             return
+        offered, has_guest = self.sasl_mechanisms(connection), self._access.has(GUEST)
+        frame = login_meant(frame, offered, has_guest=has_guest)
         if (
             self.mesh is not None
             and not self.mesh.readiness.is_reached
@@ -232,7 +240,7 @@ class Peers(Roster, ListeningSide):
         self._access.authenticate(
             connection,
             frame,
-            self.sasl_mechanisms(connection),
+            offered,
             self.client_of(connection),
         )
 
@@ -300,7 +308,7 @@ class Peers(Roster, ListeningSide):
             return
         is_impatient = 0 < connection.peer_idle_timeout_s < IMPATIENT_S
         self.note_open(connection, client, is_client=is_client, is_impatient=is_impatient)
-        connection.open(self._opening)
+        connection.open(as_rabbitmq(self._opening) if is_of_rabbitmq(opened) else self._opening)
 
     def _vhost_named(self, hostname: str) -> VirtualHost:
         """Find the virtual host that an open asks for.
@@ -311,13 +319,14 @@ class Peers(Roster, ListeningSide):
         Raises:
             ProtocolError: There is none of the name.
         """
-        if not hostname.startswith(VHOST_PREFIX):
+        if not names_vhost(hostname):
             return self._vhosts.get(hostname) or self._vhosts[""]
-        name = hostname.removeprefix(VHOST_PREFIX)
-        vhost = self._vhosts.get(name)
-        if vhost is None:
-            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
-        return vhost
+        names = vhost_names(hostname)
+        found = [self._vhosts[name] for name in names if name in self._vhosts]
+        if not found:
+            text = f"virtual host {names[0]!r} is not served here"
+            raise ProtocolError(Condition.NOT_FOUND, text)
+        return found[0]
 
     def permit_anew(self, revoked: Mapping[str, str]) -> None:
         """Have other permissions hold, and end what they do not allow any more.
@@ -337,6 +346,10 @@ class Peers(Roster, ListeningSide):
             self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))
             self.mesh.incoming_peers.owners.forget(self._access.is_container)
         self._core.flush()
+
+    def permit_links_anew(self, connection: Connection, client: ClientContext) -> None:
+        """Detach the links of a connection that its permissions do not allow any more."""
+        self._desk.permit_anew(connection, client)
 
     def _why_unwelcome(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
         """Return why the other end of a link is taken no longer; None where it is."""

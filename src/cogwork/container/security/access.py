@@ -25,7 +25,8 @@ from cogwork.container.security.permissions import (
 from cogwork.container.security.revocation import revoked_logins, why_expired
 from cogwork.container.security.verifiers import Verifiers, kept_secret
 from cogwork.container.vhost.reply_addresses import is_reply_address
-from cogwork.router.exchanges.addresses import rabbitmq_address, without_key
+from cogwork.plugin.node import Refused
+from cogwork.router.exchanges.addresses import RABBITMQ_QUEUES, rabbitmq_address, without_key
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.sasl.mechanisms import MECHANISMS
 from cogwork.sasl.sides import (
@@ -67,8 +68,19 @@ class Permits(dict[bytes, bool]):
         permissions: Permissions,
         vhost: str | None,
         on_refused: Callable[[str], None],
+        meant: Callable[[str], str] = rabbitmq_address,
     ) -> None:
+        """Decide over nothing yet.
+
+        Args:
+            permissions: The connection's.
+            vhost: Its virtual host's name; None for the default one.
+            on_refused: Called with the first address that is refused.
+            meant: Returns the address that a message means by what it says; it may raise
+                `ValueError` or `Refused`.
+        """
         super().__init__()
+        self._meant = meant
         self._on_refused = on_refused
         self._permissions = permissions
         self._vhost = vhost
@@ -90,15 +102,16 @@ class Permits(dict[bytes, bool]):
             )
             self._on_refused(name)
         size_bytes = len(address) + PERMIT_BYTES
-        if size_bytes <= self._bytes_left:
+        is_fixed = not name.startswith(RABBITMQ_QUEUES)  # that queue may become a stream
+        if is_fixed and size_bytes <= self._bytes_left:
             self._bytes_left -= size_bytes
             self[address] = allowed
         return allowed
 
     def _allows(self, name: str) -> bool:
         try:
-            address = without_key(rabbitmq_address(name))
-        except ValueError:  # it leads nowhere, too
+            address = without_key(self._meant(name))
+        except (ValueError, Refused):  # it leads nowhere, too
             return False
         return self._permissions.allows("send", address, self._vhost)
 

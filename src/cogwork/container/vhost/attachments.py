@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge
 from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED, STREAM
@@ -19,6 +19,7 @@ from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.shares import NOBODYS, Tally
 from cogwork.container.connections.slow_peers import POLICY_CODES
 from cogwork.container.gateways.inside import Inside
+from cogwork.container.rabbitmq.annotations import annotator_of
 from cogwork.container.security.access import Permits
 from cogwork.container.vhost.filters import read_filters
 from cogwork.container.vhost.kept_links import (
@@ -28,10 +29,12 @@ from cogwork.container.vhost.kept_links import (
     kept_s,
     key_of,
 )
+from cogwork.container.vhost.paired_links import ADDRESS as PAIRS
+from cogwork.container.vhost.paired_links import PAIRED, is_paired
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX, is_reply_address, new_address
 from cogwork.container.vhost.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
 from cogwork.container.vhost.temporary import do_nothing, goes_with_its_link
-from cogwork.container.vhost.terminus_kinds import address_meant
+from cogwork.container.vhost.terminus_kinds import address_meant, address_named
 from cogwork.container.vhost.unroutable import Refuser
 from cogwork.dataplane.addresses.checked import CheckedLink
 from cogwork.dataplane.default_outcome import RELEASED, outcome_of
@@ -40,6 +43,7 @@ from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.plugin.capabilities import Bindable, Resumable, Storing, Streaming
 from cogwork.plugin.node import Departure, Node, Refused, Subscription
 from cogwork.router.addresses import Distribution
+from cogwork.router.exchanges.addresses import RABBITMQ_QUEUES
 from cogwork.router.own_addresses import missing
 
 if TYPE_CHECKING:
@@ -82,6 +86,16 @@ ANONYMOUS = "(anonymous)"
 """What is shown as the address of a link whose messages name theirs themselves."""
 
 
+class PairedLinks(Protocol):
+    """What pairs of links at `/management` lead to, in all virtual hosts."""
+
+    def node_of(self, vhost: VirtualHost) -> Node:
+        """Return what those in a virtual host lead to."""
+
+    def end_connection(self, connection: Connection, vhost: VirtualHost) -> None:
+        """Give up what was a connection's alone."""
+
+
 @dataclass(slots=True, eq=False)
 class Attachment:
     """What a link holds in the container, to be given back when it goes.
@@ -122,6 +136,7 @@ class Attachments:
             there is no cluster.
         hold: Has a newcomer wait that has connected, if clients wait now; tells whether it does.
         links: Those that stand, by link id.
+        management_links: What pairs of links at `/management` lead to.
         kept: Those of consumers that have been detached and may be resumed.
     """
 
@@ -141,6 +156,7 @@ class Attachments:
         self.links: dict[str, Link] = {}
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self.hold: Callable[[Connection, Callable[[], None]], bool] = _hold_nobody
+        self.management_links: PairedLinks | None = None
         self.kept = KeptLinks()
         self._makers: dict[str, Connection] = {}
         self._link_count = 0
@@ -252,7 +268,8 @@ class Attachments:
             return
         right: Right = "send" if isinstance(link.end, IncomingLink) else "receive"
         is_reply = attachment.address.removeprefix("/").startswith(REPLY_PREFIX)
-        is_allowed = not client.permissions.are_none if is_reply else False
+        is_free = is_reply or attachment.address == PAIRS  # what it asks for is looked at then
+        is_allowed = not client.permissions.are_none if is_free else False
         if not is_allowed and not client.may(right, attachment.address):
             self._revoke(link, right, attachment.address, client)
         elif isinstance(attachment.node, Bindable) and isinstance(link.end, OutgoingLink):
@@ -277,7 +294,8 @@ class Attachments:
             self._security.event("send_refused", **who_is(connection), address=address)
 
         if client.permits is None:
-            client.permits = Permits(client.permissions, client.vhost.name or None, note)
+            meant = partial(address_named, vhost=client.vhost)
+            client.permits = Permits(client.permissions, client.vhost.name or None, note, meant)
         return client.permits
 
     def end_session(self, session: SessionEndpoint) -> None:
@@ -288,6 +306,8 @@ class Attachments:
         """Go on to the end of what was kept for a connection, and of its temporary nodes."""
         self.kept.end_connection(connection)
         client.vhost.temporary.remove_those_of(connection)
+        if self.management_links is not None:
+            self.management_links.end_connection(connection, client.vhost)
 
     def _enter(self, link: Link, attachment: Attachment) -> None:
         self._link_count += 1
@@ -312,8 +332,7 @@ class Attachments:
             node = client.vhost.temporary.add(address, target, owner)
             node.on_removed, entry = on_removed, node.entry
         elif address is not None:
-            address = address_meant(address, target.capabilities, client.vhost)
-            entry = _entry_for(address, target, client)
+            address, entry = self._target_of(attach, address, target, client)
         end = self._publisher_end(link, address, entry, client.vhost)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None:
@@ -336,16 +355,30 @@ class Attachments:
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
             max_message_size=self.limits.max_message_size_bytes,
-            properties={LINK_ID: attachment.link_id},
+            properties=_properties(attachment),
         )
         if entry is not None:
             assert address is not None
             entry.add_source(end)
-            if not target.dynamic:
+            if not target.dynamic and address != PAIRS:
                 client.vhost.add_publisher(address, entry)
         if self._are_blocked and _may_block(link):
             end.end_credit()
         end.open_credit()
+
+    def _target_of(
+        self, attach: Attach, address: str, target: Target, client: ClientContext
+    ) -> tuple[str, AddressEntry]:
+        """Return the address that a sender means, and where its messages come in.
+
+        Raises:
+            Refused: The client may not send there, or nothing can be sent there.
+        """
+        if is_paired(attach, address):
+            client.demand_any("send")
+            return PAIRS, self._pairs_of(client).entry(PAIRS)
+        address = address_meant(address, target.capabilities, client.vhost)
+        return address, _entry_for(address, target, client)
 
     def _publisher_end(
         self, link: Link, address: str | None, entry: AddressEntry | None, vhost: VirtualHost
@@ -370,7 +403,11 @@ class Attachments:
             text = f"there is no subscription {attach.name!r:.200}: a source says where it receives"
             raise Refused(text, Condition.NOT_FOUND)
         demand_known_mode(source)
-        attachment = self._place_consumer(source, client, link.session.connection)
+        if is_paired(attach, source.address):
+            client.demand_any("receive")
+            attachment = Attachment(PAIRS, node=self._pairs_of(client))
+        else:
+            attachment = self._place_consumer(source, client, link.session.connection)
         demand_kept(source, attachment.rule)
         filters = read_filters(
             source.filter,
@@ -385,6 +422,8 @@ class Attachments:
             link.handle,
             attach.snd_settle_mode is SenderSettleMode.SETTLED,
         )
+        if (source.address or "").startswith(RABBITMQ_QUEUES):
+            end.annotate = annotator_of(attachment.address.partition("/")[2])
         end.selector = filters.selector
         end.no_local = filters.no_local
         attachment.source = source
@@ -417,6 +456,12 @@ class Attachments:
         is_put_off = subscription is not None and subscription.is_put_off
         if not self._asks_elsewhere(attach, attachment, client) and not is_put_off:
             link.answer()
+
+    def _pairs_of(self, client: ClientContext) -> Node:
+        """Return what pairs of links lead to in a client's virtual host."""
+        if self.management_links is None:
+            raise Refused("there is no '/management' here", Condition.NOT_FOUND)
+        return self.management_links.node_of(client.vhost)
 
     def _size_bytes_max(self, attach: Attach) -> int | None:
         """Return what a receiver takes at most, where it is less than what anybody may send."""
@@ -629,7 +674,8 @@ def _is_for_container(attach: Attach, client: ClientContext) -> bool:
     is_dynamic = isinstance(attach.source, Source) and attach.source.dynamic
     if isinstance(client.listen, Inside) or (attach.role is Role.RECEIVER and is_dynamic):
         return True
-    return (_address_of(attach) or "").lstrip("/").startswith("$")
+    address = _address_of(attach)
+    return is_paired(attach, address) or (address or "").lstrip("/").startswith("$")
 
 
 def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
@@ -650,6 +696,12 @@ def _makes_node(attach: Attach, client: ClientContext) -> bool:
         return client.vhost.lacks_node(*client.vhost.rule_of(meant))
     except Refused:  # as the attach will be
         return False
+
+
+def _properties(attachment: Attachment) -> dict[Symbol, object]:
+    """Return the properties of the answer to an attach."""
+    is_pair = attachment.address == PAIRS
+    return {LINK_ID: attachment.link_id, **({PAIRED: True} if is_pair else {})}
 
 
 def _answer(link: Link) -> None:
@@ -752,7 +804,7 @@ def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled=_known(attach, attachment.subscription),
-            properties={LINK_ID: attachment.link_id},
+            properties=_properties(attachment),
         )
     except FrameTooLarge as error:
         link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))

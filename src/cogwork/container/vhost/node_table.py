@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from cogwork.plugin.capabilities import Storing
+from typing import Final
+
+from cogwork.plugin.capabilities import Storing, Streaming
 from cogwork.plugin.node import Node
 
-__all__ = ("NodeTable",)
+__all__ = ("QUEUE_PREFIX", "STREAM_PREFIX", "NodeTable")
+
+QUEUE_PREFIX: Final = "queue/"
+STREAM_PREFIX: Final = "stream/"
 
 
 class NodeTable(dict[str, Node]):
@@ -41,6 +46,16 @@ class NodeTable(dict[str, Node]):
         changed = set(self)
         self._followers.append(changed)
         return changed
+
+    def stream_named(self, name: str) -> Streaming | None:
+        """Return the stream that a queue's name stands for; None where it stands for none.
+
+        The stream S is the queue S to clients of RabbitMQ, unless there is a queue of that name.
+        """
+        node = self.get(f"{STREAM_PREFIX}{name}")
+        if not isinstance(node, Streaming) or f"{QUEUE_PREFIX}{name}" in self.storing:
+            return None
+        return node
 
     def _forget(self, key: str) -> None:
         self.changes += 1

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.types import Symbol
+from cogwork.container.vhost.node_table import QUEUE_PREFIX, STREAM_PREFIX
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution, is_default
-from cogwork.router.exchanges.addresses import rabbitmq_address
+from cogwork.router.exchanges.addresses import RABBITMQ_QUEUES, rabbitmq_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +48,7 @@ def address_meant(address: str, capabilities: tuple[Symbol, ...], vhost: Virtual
     Raises:
         Refused: The address is of another kind than the client says, or cannot be decoded.
     """
-    address = address_named(address)
+    address = address_named(address, vhost)
     is_queue, is_topic = not QUEUES.isdisjoint(capabilities), wants_topic(capabilities)
     if not is_queue and not is_topic:
         return address
@@ -70,16 +71,23 @@ def address_meant(address: str, capabilities: tuple[Symbol, ...], vhost: Virtual
     return address
 
 
-def address_named(address: str) -> str:
+def address_named(address: str, vhost: VirtualHost) -> str:
     """Return the address that a client means which writes it as for RabbitMQ 4.
+
+    Its queue may be a stream, as for clients of AMQP 0-9-1.
 
     Raises:
         Refused: It cannot be decoded.
     """
     try:
-        return rabbitmq_address(address)
+        named = rabbitmq_address(address)
     except ValueError as error:
         raise Refused(str(error), Condition.INVALID_FIELD) from error
+    if address.startswith(RABBITMQ_QUEUES):
+        name = named.removeprefix(QUEUE_PREFIX)
+        if vhost.nodes.stream_named(name) is not None:
+            return f"{STREAM_PREFIX}{name}"
+    return named
 
 
 def address_said(vhost: VirtualHost, address: bytes, is_topic: bool) -> bytes:

@@ -73,7 +73,7 @@ class Refuser:
 
     def _rejection(self, address: bytes | None) -> bytes | None:
         try:
-            name = _name_in(address)
+            name = _name_in(self._client.vhost, address)
             self._client.demand("send", name)
             self._client.vhost.demand_reachable(name, self._client.makers)
         except Refused as refused:
@@ -86,7 +86,7 @@ def answer_from_elsewhere(
 ) -> None:
     """Answer for a message that another container has sent here; it has checked who may send."""
     try:
-        vhost.demand_reachable(_name_in(address), FROM_AFAR)
+        vhost.demand_reachable(_name_in(vhost, address), FROM_AFAR)
     except Refused as refused:
         link.answer(token, rejection_of(refused))
     else:
@@ -102,7 +102,7 @@ def rejection_of(refused: Refused) -> bytes:
     return codec.encode(Rejected(error=error).to_described())
 
 
-def _name_in(address: bytes | None) -> str:
+def _name_in(vhost: VirtualHost, address: bytes | None) -> str:
     """Return the address of a message.
 
     Raises:
@@ -115,7 +115,7 @@ def _name_in(address: bytes | None) -> str:
         text = "the message's `to` cannot be read: it is empty, or the sections are malformed"
         raise Refused(text, Condition.INVALID_FIELD)
     try:
-        return address_named(address.decode())
+        return address_named(address.decode(), vhost)
     except UnicodeDecodeError as error:
         text = f"the message's `to` is not UTF-8: {address[:64]!r}"
         raise Refused(text, Condition.DECODE_ERROR) from error

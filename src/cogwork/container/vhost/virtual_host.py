@@ -421,7 +421,7 @@ class VirtualHost:
     def _resolve(self, address: bytes) -> AddressEntry | None:
         """Find the entry for a message's `to`; None where it leads nowhere."""
         try:
-            name, rule = self.rule_of(address_named(address.decode()))
+            name, rule = self.rule_of(address_named(address.decode(), self))
             if self.reach is not None:
                 if name.startswith(REPLY_PREFIX):
                     return self.reach.reply_routes.entry_of(name)

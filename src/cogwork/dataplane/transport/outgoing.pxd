@@ -33,6 +33,8 @@ cdef class OutgoingLink(SendingEnd):
     cdef uint32_t started_id
     cdef bint overdue
     cdef readonly uint64_t dropped
+    # Called with each whole message of a queue; returns what its consumer gets. None: as it is.
+    cdef public object annotate
     cdef Delivery* head(self) noexcept
     cdef uint32_t pump_run(self) except? 0xffffffff
     cdef int enqueue(self, Delivery* d) except -1

@@ -6,7 +6,7 @@ it, and those that need none are always the first ones, so freeing is trimming t
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import octets_of, store_uint
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of, store_uint
 from cython.cimports.cogwork.dataplane.message.basic import BASIC_FORMAT
 from cython.cimports.cogwork.dataplane.message.translation import as_amqp
 from cython.cimports.cogwork.dataplane.terminus import ship_from
@@ -45,6 +45,8 @@ class OutgoingLink(SendingEnd):
 
     Attributes:
         drains_late: Whether its feeder ends a drain, by `exhaust`, and not the lack of deliveries.
+        annotate: Called with each message of a queue; returns what its consumer gets in its place.
+            None leaves it as it is.
     """
 
     def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
@@ -158,6 +160,12 @@ class OutgoingLink(SendingEnd):
             shipment.data = octets_of(translated)
             shipment.size = cython.cast(uint32_t, len(translated))
             shipment.format = 0
+            s = cython.address(shipment)
+        elif self.annotate is not None and s.format == 0:
+            translated = self.annotate(bytes_from(s.data, s.size))
+            shipment = s[0]
+            shipment.data = octets_of(translated)
+            shipment.size = cython.cast(uint32_t, len(translated))
             s = cython.address(shipment)
         if s.size <= frame_room(self):
             self.write_first(s, s.data, s.size, False)

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.sending import SendingEnd
@@ -9,6 +11,7 @@ class OutgoingLink(SendingEnd):
     drains_late: bool
     policy: int
     backlog_bytes_max: int
+    annotate: Callable[[bytes], bytes] | None
     def __init__(
         self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0
     ) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.extensions import STREAM_BEYOND, STREAM_START, STREAM_TRUNCATED
 from cogwork.amqp.types import Described, Symbol, Timestamp
 from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
+from cogwork.plugin.intervals import seconds_of
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -54,13 +56,22 @@ def wish_of(filter_set: Mapping[Symbol, object] | None) -> Wish:
     for described in (filter_set or {}).values():
         if not isinstance(described, Described):
             continue
-        if described.descriptor in (STREAM_START, RABBITMQ):
+        if described.descriptor == STREAM_START:
             start = _start_of(described.value)
+        elif described.descriptor == RABBITMQ:
+            # As RabbitMQ does: below the oldest record it starts there, above the newest it waits.
+            start, skips, waits = _start_of(_moment_in(described.value)), True, True
         elif described.descriptor == STREAM_TRUNCATED:
             skips = _is_other(described, "first")
         elif described.descriptor == STREAM_BEYOND:
             waits = _is_other(described, "wait")
     return Wish(start, skips, waits)
+
+
+def _moment_in(value: object) -> object:
+    """Return the time that an interval such as `5m` before now is; any other value as it is."""
+    age_s = seconds_of(value) if isinstance(value, str) else None
+    return value if age_s is None else Timestamp(time.time_ns() // 1_000_000 - age_s * 1000)
 
 
 def _start_of(value: object) -> Start:

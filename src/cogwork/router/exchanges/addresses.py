@@ -12,7 +12,14 @@ from urllib.parse import unquote
 
 from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
 
-__all__ = ("destination_in", "exchange_address", "name_in", "rabbitmq_address", "without_key")
+__all__ = (
+    "RABBITMQ_QUEUES",
+    "destination_in",
+    "exchange_address",
+    "name_in",
+    "rabbitmq_address",
+    "without_key",
+)
 
 PREFIX: Final = "exchange"
 DEFAULT_NAME: Final = "amq.default"
