@@ -22,6 +22,7 @@ from cogwork.client import ClientError
 from cogwork.plugin.management import MESH
 
 from .cables import BOTH, Cables
+from .faulty_disks import SLOW, faulty_disk, lose_power
 from .meshes import Member, linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within
 
@@ -62,6 +63,7 @@ class Chaos:
         self._members = members
         self._cables = cables
         self._chance = random.Random(seed)
+        self._lives: dict[str, object] = {each: object() for each in IDS}
         self._is_over = False
 
     async def run(self) -> None:
@@ -69,7 +71,15 @@ class Chaos:
         clients = [asyncio.create_task(self._declare(each)) for each in IDS]
         clients += [asyncio.create_task(self._watch(each)) for each in IDS]
         until_s = time.monotonic() + FAULTS_S
-        faults = (self._kill, self._stop, self._part, self._isolate, self._change)
+        faults = (
+            self._kill,
+            self._stop,
+            self._part,
+            self._isolate,
+            self._change,
+            self._slow_disk,
+            self._lose_power,
+        )
         while time.monotonic() < until_s:
             fault: Callable[[], Awaitable[None]] = self._chance.choice(faults)
             await fault()
@@ -82,10 +92,18 @@ class Chaos:
 
     async def _kill(self) -> None:
         member = self._members[self._chance.choice(IDS)]
-        await asyncio.to_thread(member.kill)
+        await self._end(member)
         await asyncio.sleep(self._chance.uniform(0.2, 1.5))
         await asyncio.to_thread(member.start)
+        await self._listens(member)
+
+    async def _end(self, member: Member) -> None:
+        self._lives.pop(member.id, None)
+        await asyncio.to_thread(member.kill)
+
+    async def _listens(self, member: Member) -> None:
         await asyncio.to_thread(within, READY_TIMEOUT_S, member.listens, "it listens again")
+        self._lives[member.id] = object()
 
     async def _stop(self) -> None:
         member = self._members[self._chance.choice(IDS)]
@@ -122,22 +140,47 @@ class Chaos:
             async with asyncio.timeout(ANSWER_S), cogwork.connect(at.url, force=True) as client:
                 await Manager(client).ask("PRIMARIES", MESH, body={"replicas": wanted})
 
+    async def _slow_disk(self) -> None:
+        """Have each synchronisation of one member take a fifth of a second."""
+        file = slow_while(self._members[self._chance.choice(IDS)])
+        file.touch()
+        await asyncio.sleep(self._chance.uniform(0.5, 2.5))
+        file.unlink()
+
+    async def _lose_power(self) -> None:
+        """Have the machine lose its power: all end, and what was not synchronised may be gone."""
+        for member in self._members.values():
+            member.signal(signal.SIGKILL)
+        for member in self._members.values():
+            await self._end(member)
+            lose_power(member.folder / member.id, slow_while(member), self._chance)
+        for member in self._members.values():
+            await asyncio.to_thread(member.start)
+        for member in self._members.values():
+            await self._listens(member)
+
     # -- clients
 
     async def _asked(self, name: str, work: Callable[[Manager], Awaitable[None]]) -> None:
         """Ask a member again and again; a new connection follows one that is lost."""
         while not self._is_over:
-            begun_s = time.monotonic()
             try:
                 async with cogwork.connect(self._members[name].url, force=True) as client:
                     while not self._is_over:
-                        begun_s = time.monotonic()
-                        async with asyncio.timeout(ANSWER_S):
-                            await work(Manager(client))
-            except TimeoutError:
-                self.held.append(f"{name}: {time.monotonic() - begun_s:.1f} s")
+                        await self._answered(name, work(Manager(client)))
             except (ClientError, OSError):
                 await asyncio.sleep(0.05)
+
+    async def _answered(self, name: str, request: Awaitable[None]) -> None:
+        """Await the answer of a member; take note if it is late although the member lives on."""
+        begun_s, life = time.monotonic(), self._lives.get(name)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await request
+        except TimeoutError:
+            if life is not None and self._lives.get(name) is life:
+                self.held.append(f"{name}: {time.monotonic() - begun_s:.1f} s")
+            raise
 
     async def _declare(self, name: str) -> None:
         numbers = itertools.count()
@@ -158,6 +201,11 @@ class Chaos:
             await asyncio.sleep(0.2)
 
         await self._asked(name, work)
+
+
+def slow_while(member: Member) -> Path:
+    """Return the file that makes a member's disk slow while it is there."""
+    return member.folder / f"{member.id}.slow"
 
 
 def status(member: Member) -> dict[str, Any]:
@@ -188,8 +236,14 @@ def test_five_members_keep_what_they_answered_under_faults(tmp_path: Path, seed:
     def head(name: str) -> str:
         return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
 
+    def dress(member: Member) -> None:
+        member.environment = faulty_disk(tmp_path, SLOW, slow_while(member))
+
     sys.stdout.write(f"seed {seed}, {FAULTS_S:g} s of faults\n")
-    with Cables() as cables, meshed(tmp_path, IDS, EDGES, head=head, lay=cables.lay) as members:
+    with (
+        Cables() as cables,
+        meshed(tmp_path, IDS, EDGES, head=head, lay=cables.lay, dress=dress) as members,
+    ):
         linked(members.values())
         for each in members.values():
             within(READY_TIMEOUT_S, partial(are_equal, each), "the cluster has begun")
