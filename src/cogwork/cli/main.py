@@ -103,6 +103,7 @@ COMMANDS = {
     "migrate": Entry(
         "cogwork.cli.commands.migrate", "Take over the definitions of another broker."
     ),
+    "bridge": Entry("cogwork.cli.commands.bridge", "Move messages between brokers, at least once."),
     "doctor": Entry(
         "cogwork.cli.commands.doctor", "Check containers and a configuration, and advise."
     ),
