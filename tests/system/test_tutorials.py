@@ -21,6 +21,7 @@ TUTORIALS = sorted(
 )
 
 
+@pytest.mark.timeout(600)  # Spark starts twice
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
     (port,) = free_ports(1)
