@@ -74,6 +74,8 @@ bench: setup bench/build/relay bench/build/quorum
 	$(BIN)/python bench/rpc.py
 	$(BIN)/python bench/oslo.py
 	$(BIN)/python bench/attached.py
+	$(BIN)/python bench/basic.py
+	$(BIN)/python bench/basic_quorum.py
 	$(BIN)/python bench/zeromq.py
 	$(BIN)/python bench/attacks.py
 

@@ -78,6 +78,7 @@ class Case(NamedTuple):
     headers: int
     must_cpu_s: float
     is_durable: bool = False
+    queue_type: str = "classic"
 
 
 CASES: Final = (
@@ -160,10 +161,20 @@ def content_of(case: Case, size: int) -> Content:
     return Content.of(BasicProperties(delivery_mode=mode, headers=headers or None), bytes(size))
 
 
+def declare(client: Client, case: Case) -> None:
+    """Declare the queue of a case."""
+    declared = QueueDeclare(
+        queue=queue_of(case),
+        durable=case.is_durable,
+        arguments={"x-queue-type": case.queue_type},
+    )
+    client.call(declared, QueueDeclareOk)
+
+
 def consume(port: int, case: Case, size: int, count: int, told: SimpleQueue[Any]) -> None:
     """Count deliveries by their octets; tell when the first and the last of them came."""
     client = Client(port)
-    client.call(QueueDeclare(queue=queue_of(case), durable=case.is_durable), QueueDeclareOk)
+    declare(client, case)
     if case.prefetch:
         client.call(BasicQos(prefetch_count=case.prefetch), BasicQosOk)
     client.call(
