@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pika
 import pytest
-from pika.exceptions import AMQPError
+from pika.exceptions import AMQPError, ConnectionClosedByBroker
 
 from cogwork.container.journals.records import FIRST_GROUP
 from cogwork.log.file_header import HEADER_BYTES
@@ -15,7 +15,7 @@ from cogwork.log.file_name import file_number
 from cogwork.log.record import scan_records
 
 from .basic_clients import basic_channel, basic_connection, taken
-from .meshes import meshed
+from .meshes import linked, meshed
 from .served import READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
@@ -129,3 +129,68 @@ def test_a_container_that_is_killed_has_done_each_transaction_wholly_or_not_at_a
         assert sorted(source + moved[0]) == list(range(ITEMS))
         assert len(moved[0]) % BATCH == 0
         assert len(moved[0]) >= committed * BATCH
+
+
+APART = "".join(
+    f'[[queue]]\naddress = "queue/{name}"\nhome = "{home}"\n'
+    for name, home in (("one", "a"), ("two", "a"), ("far", "b"))
+)
+
+
+def test_what_would_be_done_in_several_places_is_refused_before_it_begins(
+    tmp_path: Path,
+) -> None:
+    with meshed(tmp_path, "ab", ["ab"], APART) as members:
+        linked(members.values())
+        near, far = members["a"].served, members["b"].served
+
+        def counts() -> list[int]:
+            with basic_channel(near) as channel:
+                return [
+                    channel.queue_declare(name, passive=True).method.message_count
+                    for name in ("one", "two", "far")
+                ]
+
+        for container in (near, far):
+            with basic_channel(container) as channel:
+                channel.tx_select()
+                channel.basic_publish("", "one", b"x")
+                channel.basic_publish("", "two", b"x")
+                channel.tx_commit()
+        within(10, lambda: counts() == [2, 2, 0], "both are committed")
+        expected = "540.*NOT_IMPLEMENTED.*'queue/one' and 'queue/far' in vhost '/' are apart"
+        with basic_channel(near) as channel:
+            channel.tx_select()
+            channel.basic_publish("", "one", b"x")
+            channel.basic_publish("", "far", b"x")
+            with pytest.raises(ConnectionClosedByBroker, match=f"(?s){expected}"):
+                channel.tx_commit()
+        assert counts() == [2, 2, 0]
+        with basic_channel(near) as channel:
+            channel.tx_select()
+            method, _, _ = channel.basic_get("two")
+            channel.basic_publish("", "far", b"x")
+            channel.basic_ack(method.delivery_tag)
+            with pytest.raises(ConnectionClosedByBroker, match="'queue/far' and 'queue/two'"):
+                channel.tx_commit()
+        within(10, lambda: counts() == [2, 2, 0], "what was not acknowledged waits again")
+        with basic_channel(far) as channel:
+            channel.tx_select()
+            method, _, _ = next(iter(channel.consume("one", inactivity_timeout=10)))
+            channel.basic_publish("", "two", b"x")
+            channel.basic_ack(method.delivery_tag)
+            channel.tx_commit()
+        within(10, lambda: counts() == [1, 3, 0], "one home")
+
+
+def test_a_stream_is_a_place_of_its_own(member: Member) -> None:
+    with basic_channel(member.served) as channel:
+        channel.queue_declare("log", durable=True, arguments={"x-queue-type": "stream"})
+        channel.queue_declare("source", durable=True)
+        channel.tx_select()
+        channel.basic_publish("", "log", b"x")
+        channel.tx_commit()
+        channel.basic_publish("", "log", b"x")
+        channel.basic_publish("", "source", b"x")
+        with pytest.raises(ConnectionClosedByBroker, match="'stream/log' and 'queue/source'"):
+            channel.tx_commit()

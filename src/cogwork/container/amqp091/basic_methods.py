@@ -249,6 +249,7 @@ async def _fetch(channel: Channel, queue: DeclaredQueue, count: int, *, no_ack: 
     if reach is None or not isinstance(queue.node, Shareable):
         return False
     end = channel.end.get(no_ack=no_ack)
+    end.owner = queue  # from where its delivery is
     end.message_count = count - 1
     subscription = subscription_of(end, queue.address)
     queue.node.subscribe(subscription)
@@ -268,6 +269,7 @@ def _take_one(channel: Channel, queue: DeclaredQueue, *, no_ack: bool) -> bool:
     if not count:
         return False
     end = channel.end.get(no_ack=no_ack)
+    end.owner = queue  # from where its delivery is
     end.message_count = count - 1
     subscription = subscription_of(end, queue.address)
     queue.node.subscribe(subscription)

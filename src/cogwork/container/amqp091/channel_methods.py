@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp091 import methods as m
 from cogwork.amqp091.errors import ProtocolError, ReplyCode
 from cogwork.container.amqp091.basic_methods import apply_settlement
+from cogwork.container.amqp091.transaction_places import demand_one_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,7 @@ def select_transactions(channel: Channel, _method: m.TxSelect, _content: Content
 
 def commit(channel: Channel, _method: m.TxCommit, _content: Content | None) -> None:
     """Do what was collected; answered when all of it is done."""
+    demand_one_place(channel, channel.publishing.collected())
     channel.publishing.commit(partial(apply_settlement, channel))
 
 

@@ -9,7 +9,8 @@ plain messages itself.
 
 In a transaction nothing is published or acknowledged before the commit, which is answered once all
 of it has its outcome. What it does to queues on this container's disk is written in one turn, and
-so that after a crash all of it is there, or nothing.
+so that after a crash all of it is there, or nothing. One that touches queues in several places is
+refused before anything of it is done (`transaction_places`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.container.amqp091.channel import Channel
     from cogwork.dataplane.addresses.entry import AddressEntry
 
-__all__ = ("ACCEPTED", "Publishing", "Settlement", "unknown_tag")
+__all__ = ("ACCEPTED", "Collected", "Publishing", "Settlement", "unknown_tag")
 
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
 """Outcomes, as AMQP 1.0 numbers them (§3.4)."""
@@ -49,6 +50,18 @@ class _Published(NamedTuple):
 
     number: int
     returnable: tuple[BasicPublish, Content] | None
+
+
+class Collected(NamedTuple):
+    """What a commit would do.
+
+    Attributes:
+        messages: What is published.
+        tags: The deliveries that are settled.
+    """
+
+    messages: list[tuple[BasicPublish, Content]]
+    tags: tuple[int, ...]
 
 
 class _Publish(NamedTuple):
@@ -209,6 +222,16 @@ class Publishing:
         settled = self._transaction.settlements if self._transaction is not None else {}
         tags = self._channel.end.unacknowledged_tags(last_tag)
         return [tag for tag in tags if tag not in settled]
+
+    def collected(self) -> Collected:
+        """Return what waits for the commit.
+
+        Raises:
+            ProtocolError: The channel is not transactional (406).
+        """
+        transaction = self._demand_transaction()
+        messages = [(each.method, each.content) for each in transaction.publishes]
+        return Collected(messages, tuple(transaction.settlements))
 
     def commit(self, apply: Callable[[Settlement], None]) -> None:
         """Do all that was collected; answered once it has its outcome.

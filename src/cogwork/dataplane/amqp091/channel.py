@@ -791,6 +791,16 @@ class BasicChannel:
                 first += 1
         return sorted({tag for tag in tags if tag <= newest})
 
+    def consumer_of(self, tag: int):
+        """Return the consumer that an unacknowledged delivery went to; None where there is none."""
+        sent: Sent
+        delivery_id: uint32_t = cython.cast(uint32_t, tag)
+        if not self.holds(tag):
+            return None
+        if not self.sent.find(delivery_id, cython.address(sent)):
+            fill_sent(cython.address(sent), delivery_id, self.sent.spilled[delivery_id])
+        return self.core.registry.termini[sent.link_index]
+
     def settle_one(self, tag, verdict):
         sent: Sent
         delivery_id: uint32_t = cython.cast(uint32_t, tag)
