@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,33 @@ def test_both_ways(rabbit: RabbitMq) -> None:
     assert len(str(item.properties["cogwork-bridges"])) == 12
     assert method is not None
     assert (body, back.headers["tenant"], back.delivery_mode) == (b"2", "red", 2)
+
+
+def test_a_broker_of_another_make_by_amqp_1_0(rabbit: RabbitMq) -> None:
+    other = f"amqp://{rabbit.hosts}"
+    with cogwork.testing.container() as url, channel_of(rabbit, "orders", "bills") as channel:
+        publish(channel, "orders", 20)
+        with cogwork.sync.connect(url) as client:
+            client.publish("queue/bills", b"7")
+        queues = ["--queue", "/amq/queue/orders=orders", "--back", "bills=/amq/queue/bills"]
+        ran = ended("bridge", other, url, *queues, "--until-idle", "2", timeout_s=60)
+        assert ran.returncode == 0, ran.stderr
+        assert sorted(drained(url, "queue/orders")) == list(range(20))
+        assert taken(channel, "bills") == [7]
+        assert taken(channel, "orders") == []
+
+
+def test_a_bridge_that_cannot_connect_stops_when_it_is_told() -> None:
+    """Nobody listens at the one end, and the other takes connections and says nothing."""
+    (nobody,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        words = [f"amqp://127.0.0.1:{port}", f"rabbitmq://127.0.0.1:{nobody}"]
+        with bridging(*words, "--queue", "a", "--back", "b") as bridge:
+            reports = Reports(bridge)
+            within(30, lambda: "waiting" in str(reports.last), "one cannot be reached")
+            bridge.terminate()
+            assert bridge.wait(30) == 0
 
 
 def test_by_amqp_0_9_1_on_both_sides_nothing_is_translated(rabbit: RabbitMq) -> None:

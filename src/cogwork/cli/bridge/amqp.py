@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.amqp.types import Symbol
 from cogwork.cli.bridge.contract import Lost, MessageCopy, Source, Stopped, Taken, Target
 from cogwork.cli.options.certificates import given_context
 from cogwork.cli.options.tokens import given_token
@@ -91,7 +92,9 @@ class AmqpSource(_End, Source):
         """Connect, and consume."""
         try:
             client = await self._connect()
-            consumer = client.consume(self._address, credit=self._prefetch)
+            consumer = client.consume(
+                self._address, credit=self._prefetch, confirms=_confirms(client)
+            )
             self._items = await self._stack.enter_async_context(consumer)
         except CogworkError as error:
             raise self._told(error) from error
@@ -119,6 +122,11 @@ class AmqpSource(_End, Source):
             raise Lost(f"some messages come again: {error}") from error
         except CogworkError as error:
             raise Lost(str(error)) from error
+
+
+def _confirms(client: Client) -> bool:
+    """Return whether claims are confirmed; other brokers may refuse a link that asks for it."""
+    return (client.container.properties or {}).get(Symbol("product")) == "cogwork"
 
 
 def _copy_of(item: Item) -> MessageCopy:

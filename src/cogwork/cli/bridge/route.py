@@ -21,6 +21,9 @@ __all__ = ("Counters", "Route")
 
 RETRY = Retry(first_s=0.2, longest_s=15.0)
 
+OPEN_S = 30.0
+"""How long both ends may take to be connected."""
+
 CLOSE_S = 8.0
 """How long an end may take to let go; what it holds goes back by itself."""
 
@@ -129,8 +132,8 @@ class Route:
         """Connect both ends, and move messages until one is lost, or it is to stop."""
         source, target = self._make_source(), self._make_target()
         try:
-            await target.open()
-            await source.open()
+            if not await self._opened(source, target):
+                return
             self.counters.connections += 1
             self.counters.state, self.counters.problem = "running", ""
             log.info("%s: running", self.title)
@@ -140,6 +143,29 @@ class Route:
                 with suppress(Lost, Stopped, TimeoutError):
                     async with asyncio.timeout(CLOSE_S):
                         await end.close()
+
+    async def _opened(self, source: Source, target: Target) -> bool:
+        """Open both ends; return whether that was before it is to stop."""
+
+        async def opened() -> None:
+            await target.open()
+            await source.open()
+
+        opening = asyncio.ensure_future(opened())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait(
+                (opening, stopping), timeout=OPEN_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            if opening.done():
+                opening.result()
+            elif not stopping.done():
+                raise Lost(f"not connected within {OPEN_S:g} s")
+            return opening.done()
+        finally:
+            opening.cancel()
+            stopping.cancel()
+            await asyncio.gather(opening, stopping, return_exceptions=True)
 
     async def _move(self, source: Source, target: Target) -> None:
         while not self._stopping.is_set():
