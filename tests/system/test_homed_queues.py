@@ -13,7 +13,7 @@ from pika.exceptions import ChannelClosedByBroker
 
 from .basic_clients import basic_channel, basic_connection, taken
 from .meshes import linked, meshed
-from .served import done, within
+from .served import done, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from .meshes import Member
 
 QUEUES = "".join(
-    f'[[queue]]\naddress = "queue/{name}"\nhome = "a"\n' for name in ("q", "r", "gone", "one")
+    f'[[queue]]\naddress = "queue/{name}"\nhome = "a"\n'
+    for name in ("q", "r", "gone", "one", "other")
 )
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
@@ -170,6 +171,41 @@ def test_a_command_shows_items_at_their_home(members: dict[str, Member]) -> None
         assert found == expected
         assert len(found) == len(sizes)
         assert queue_length(channel, "one") == len(sizes)
+        channel.queue_purge("one")
+
+
+def test_a_command_moves_items_from_their_home(members: dict[str, Member]) -> None:
+    with basic_channel(members["b"].served) as channel:
+        channel.confirm_delivery()
+        for number in range(250):
+            channel.basic_publish("", "one", b"%d" % number)
+        words = ("queue", "move", members["c"].url, "queue/one", "queue/other", "--json")
+        told = json.loads(done(*words, "--count", "30").stdout)
+        expected = {"address": "queue/one", "target": "queue/other", "refused": 0}
+        assert told == {**expected, "moved": 30, "unconfirmed": 0}
+        assert json.loads(done(*words).stdout)["moved"] == 220
+        assert (queue_length(channel, "one"), queue_length(channel, "other")) == (0, 250)
+        bodies = [body for _, _, body in taken(channel, "other", 250, auto_ack=True)]
+        assert bodies == [b"%d" % number for number in range(250)]
+
+
+def test_a_command_drives_dead_letters_back_from_their_home(members: dict[str, Member]) -> None:
+    with basic_connection(members["b"].served) as connection:
+        channel = connection.channel()
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "one"}
+        channel.queue_declare("work", arguments={**arguments, "x-message-ttl": 0})
+        for _ in range(3):
+            channel.basic_publish("", "work", b"x")
+        channel.basic_publish("", "one", b"no dead letter")
+        within(10, lambda: queue_length(channel, "one") == 4, "they are dead")
+        channel.queue_delete("work")
+        channel.queue_declare("work")
+        found = ran("queue", "redrive", members["b"].url, "queue/one", "--json")
+        assert found.returncode == 8
+        told = json.loads(found.stdout)
+        expected = {"address": "queue/one", "moved": 3, "refused": 1, "unconfirmed": 0}
+        assert told == {**expected, "strangers": 1}
+        assert queue_length(channel, "one") == 1
         channel.queue_purge("one")
 
 

@@ -502,6 +502,27 @@ class ContainerView(Protocol):
             Unavailable: Its owner does not answer.
         """
 
+    def has_queue(self, address: str) -> bool:
+        """Return whether there is a queue, wherever its items are."""
+
+    def move_elsewhere(
+        self, address: str, count: int, target: str | None, requester: Requester
+    ) -> Awaitable[Mapping[str, int]] | None:
+        """Move items of a queue that another container owns; return what has become of them.
+
+        `moved`, `refused`, `unconfirmed` and `strangers` are counted. None is returned where the
+        queue is not another container's.
+
+        Args:
+            address: The queue.
+            count: How many at most.
+            target: Where to; None sends dead letters back to where they came from.
+            requester: Who asks, and may send to some addresses.
+
+        Raises:
+            Unavailable: Its owner does not answer.
+        """
+
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
         """Have the whole cluster give up a queue with what it holds; tell whether there was one.
 

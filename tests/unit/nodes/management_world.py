@@ -200,6 +200,12 @@ class FakeContainer:
     def peek_elsewhere(self, _address: str, _count: int, _offset: int) -> None:
         return None
 
+    def has_queue(self, address: str) -> bool:
+        return address in self.queues
+
+    def move_elsewhere(self, *_asked: object) -> None:
+        return None
+
     async def withdraw_queue(self, _address: str) -> bool:
         if self.trouble is not None:
             raise self.trouble

@@ -74,6 +74,11 @@ class _Holder(NamedTuple):
         """Whether a replicated queue has its items here."""
         return bool(self.row["owner"] == self.name)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another container has its items."""
+        return bool(self.row["owner"]) and not self.owns_it
+
 
 class SharedQueue:
     """Asks all workers about a queue."""
@@ -270,6 +275,10 @@ class SharedQueue:
     ) -> dict[str, int]:
         """Have items of one worker moved; a second round would meet what was refused again."""
         done = dict.fromkeys(COUNTS[operation], 0)
+        if holder.is_elsewhere:  # its owner counts, and goes once through what is there
+            asked = {"target": target} if count is None else {"count": count, "target": target}
+            told = await holder.manager.get(operation, "queue", self._address, asked)
+            return {key: int(told[key]) for key in done}
         depth = max(holder.row["depth"], 1)  # asked at least once, it tells what is wrong
         left = depth if count is None else min(count, depth)
         while left > 0:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.performatives import Role
+from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.names import ANSWER, HOMED, OWNED, QUESTION, VHOST
 from cogwork.dataplane.encoding.codec import decode, encode
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = (
     "COUNTS",
     "GIVE_UP",
+    "MOVE",
     "PEEK",
     "PURGE",
     "RESERVE",
@@ -56,6 +58,7 @@ COUNTS: Final = "counts"
 PURGE: Final = "purge"
 GIVE_UP: Final = "give-up"
 PEEK: Final = "peek"
+MOVE: Final = "move"
 
 RESERVE: Final = "reserve"
 """What a question for counts has besides where a consumer is about to come: the number by which its
@@ -82,6 +85,10 @@ PEEK_BYTES_MAX = 1024 * 1024
 
 PEEK_ATTEMPTS = 5
 """How often a page is asked for again that changed while its pieces came."""
+
+
+_moves: set[asyncio.Task[None]] = set()
+"""Those under way: the loop itself holds its tasks weakly."""
 
 
 class OwnerAway(CogworkError):
@@ -114,6 +121,9 @@ class Place(Protocol):
 
     def remove_node(self, key: str) -> None:
         """Give up a node."""
+
+    async def move_items(self, node: Replicated, question: Mapping[str, object]) -> Answer:
+        """Move items of a queue that this container owns; see `transfers.moved_here`."""
 
 
 class _NotKnown(Exception):
@@ -168,7 +178,7 @@ class Questions:
         self._is_reachable = is_reachable
         self._count = 0
 
-    async def ask(self, address: str, question: str, **details: int) -> Answer:
+    async def ask(self, address: str, question: str, **details: object) -> Answer:
         """Ask the owner of a queue, which is another container, or this one since a moment ago.
 
         Args:
@@ -189,6 +199,8 @@ class Questions:
             owner, is_home = self._owner_of(address)
             node = self._vhost.nodes.get(address)
             if owner == self._own and isinstance(node, Replicated):
+                if question == MOVE:
+                    return await self._vhost.move_items(node, asked)
                 return _answer(self._vhost, node, asked)
             if owner and self._is_reachable(owner):
                 try:
@@ -302,8 +314,21 @@ def answer(vhost: Place, node: Node, link: Link, attach: Attach) -> None:
     question = (attach.properties or {}).get(QUESTION)
     if not isinstance(question, dict) or not isinstance(node, Replicated):
         raise Refused("a question that is none", Condition.INVALID_FIELD)
+    if question.get("ask") == MOVE:
+        task = asyncio.get_running_loop().create_task(_move(vhost, node, link, question))
+        _moves.add(task)
+        task.add_done_callback(_moves.discard)
+        return
     link.put_off(partial(_tell, link, _answer(vhost, node, question)))
     node.when_durable(lambda is_durable: _end(link, is_durable=is_durable))
+
+
+async def _move(vhost: Place, node: Replicated, link: Link, question: Mapping[str, object]) -> None:
+    """Answer once the items of a question have been moved; its link may have gone by then."""
+    said = await vhost.move_items(node, question)
+    if link.state is LinkState.ATTACH_RCVD:
+        link.put_off(partial(_tell, link, said))
+        node.when_durable(lambda is_durable: _end(link, is_durable=is_durable))
 
 
 def _end(link: Link, *, is_durable: bool) -> None:

@@ -22,6 +22,7 @@ from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.requester import ClientRequester
 from cogwork.container.federation.questions import PURGE, OwnerAway, peek_at_owner
+from cogwork.container.federation.transfers import move_at_owner
 from cogwork.container.management.exchanges import ManagedExchanges
 from cogwork.container.management.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
@@ -304,6 +305,20 @@ class View:
         questions, name = self._questions_of(address), address.removeprefix("/")
         return None if questions is None else _peek_by(questions, name, count, offset)
 
+    def has_queue(self, address: str) -> bool:
+        """Return whether there is a queue, wherever its items are."""
+        return self._declarations.has(address)
+
+    def move_elsewhere(
+        self, address: str, count: int, target: str | None, requester: Requester
+    ) -> Awaitable[Mapping[str, int]] | None:
+        """Move items of a queue that another container owns; None where none does."""
+        questions, name = self._questions_of(address), address.removeprefix("/")
+        if questions is None:
+            return None
+        may_send = partial(requester.may, "send")
+        return _move_by(questions, name, count, target, may_send)
+
     def _questions_of(self, address: str) -> Questions | None:
         """Return what asks the owner of a queue, if that is another container."""
         replica, reach = (
@@ -531,6 +546,24 @@ async def _purge_by(questions: Questions, address: str) -> int:
     """
     try:
         return int((await questions.ask(address, PURGE))["purged"])
+    except OwnerAway as away:
+        raise Unavailable(str(away)) from away
+
+
+async def _move_by(
+    questions: Questions,
+    address: str,
+    count: int,
+    target: str | None,
+    may_send: Callable[[str], bool],
+) -> Mapping[str, int]:
+    """Have the owner of a queue move items.
+
+    Raises:
+        Unavailable: It does not answer.
+    """
+    try:
+        return await move_at_owner(questions, address, count, target, may_send)
     except OwnerAway as away:
         raise Unavailable(str(away)) from away
 

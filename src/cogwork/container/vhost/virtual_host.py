@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.connections.node_shares import FROM_AFAR, LIMITED_KINDS
+from cogwork.container.federation.transfers import moved_here
 from cogwork.container.vhost.exchanges import Exchanges
 from cogwork.container.vhost.exclusive import Holders
 from cogwork.container.vhost.hosted_nodes import HostedNodes, demand_visible
@@ -61,10 +62,11 @@ from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.router.patterns import address_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.node_shares import Makers, NodeShares
+    from cogwork.container.federation.questions import Answer
     from cogwork.container.federation.remote_consumer import Standings
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
@@ -276,6 +278,10 @@ class VirtualHost:
         rule = self._rule_at(name)
         _demand_unreserved(name, rule)
         return name, rule
+
+    async def move_items(self, node: Replicated, question: Mapping[str, object]) -> Answer:
+        """Move items of a queue that this container owns, for another container."""
+        return await moved_here(node, lambda effects: self._run(self, effects), question)
 
     def lacks_stream(self, address: str) -> bool:
         """Return whether an address is a stream's, and nobody has declared that one here."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.permission import demand, demand_right, refuse
 from cogwork.nodes.management.request import Reply
-from cogwork.nodes.management.transfers import Routed, Transfers
 from cogwork.nodes.management.waiting import assured, deleted, finished, known, members_of
 from cogwork.plugin.management import BAD_REQUEST, NOT_FOUND, ManagementError
+from cogwork.plugin.transfers import Routed, Transfers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 
     from cogwork.nodes.management.request import Request
     from cogwork.plugin.management import ContainerView, ManagedQueue, Requester
@@ -29,6 +29,8 @@ PURGE_STEP = 10_000
 """Items dropped in one piece of work: some 0.8 ms."""
 
 ALL = 2**63
+
+OUTCOMES = ("moved", "refused", "unconfirmed")
 
 
 class Queues:
@@ -128,12 +130,13 @@ class Queues:
         return Reply({"purged": (yield from finished(self._container, asked))})
 
     def move(self, request: Request, requester: Requester) -> Steps:
-        """Move items to another queue."""
-        queue = self._find(request, requester)
+        """Move items to another queue, wherever the queue is."""
+        name = request.required_name()
+        demand(requester, name)
         target = request.text("target")
         if not requester.may("send", target):
             refuse(requester, "send", target)
-        if self._container.queue(target) is None:
+        if not self._container.has_queue(target):
             raise ManagementError(
                 NOT_FOUND,
                 f"the target {target!r:.200} is no queue, or not declared yet: items move to "
@@ -141,6 +144,11 @@ class Queues:
             )
         if target.removeprefix("/") == request.name.removeprefix("/"):
             raise ManagementError(BAD_REQUEST, f"{target!r:.200} is both the queue and the target")
+        count = request.number("count", ALL, least=1)
+        asked = self._container.move_elsewhere(name, count, target, requester)
+        if asked is not None:
+            return self._move_elsewhere(asked, OUTCOMES)
+        queue = self._find(request, requester)
         return self._transfer(request, queue, lambda message: Routed(target, message))
 
     def relocate(self, request: Request, requester: Requester) -> Steps:
@@ -156,6 +164,12 @@ class Queues:
 
     def redrive(self, request: Request, requester: Requester) -> Steps:
         """Send the items of a dead-letter address back where they came from."""
+        name = request.required_name()
+        demand(requester, name)
+        count = request.number("count", ALL, least=1)
+        asked = self._container.move_elsewhere(name, count, None, requester)
+        if asked is not None:
+            return self._move_elsewhere(asked, (*OUTCOMES, "strangers"))
         queue = self._find(request, requester)
         strangers = 0
 
@@ -169,6 +183,10 @@ class Queues:
 
         return self._transfer(request, queue, route, lambda: {"strangers": strangers})
 
+    def _move_elsewhere(self, asked: Awaitable[Mapping[str, int]], told: Iterable[str]) -> Steps:
+        counted = yield from finished(self._container, asked)
+        return Reply({each: counted[each] for each in told})
+
     def _transfer(
         self,
         request: Request,
@@ -177,7 +195,7 @@ class Queues:
         more: Callable[[], dict[str, int]] = dict,
     ) -> Steps:
         count = request.number("count", ALL, least=1)
-        transfers = Transfers(self._container, queue, route)
+        transfers = Transfers(self._container.send, queue, route)
         return _run(transfers, count, more)
 
 

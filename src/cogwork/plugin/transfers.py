@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from cogwork.plugin.management import ContainerView, ManagedQueue
+    from cogwork.plugin.management import ManagedQueue, OnOutcome
+
+    SendItem = Callable[[str, bytes, OnOutcome], bool]
 
 __all__ = ("Routed", "Transfers")
 
@@ -47,18 +49,19 @@ class Transfers:
 
     def __init__(
         self,
-        container: ContainerView,
+        send: SendItem,
         queue: ManagedQueue,
         route: Callable[[bytes], Routed],
     ) -> None:
         """Start with none.
 
         Args:
-            container: Sends.
+            send: Sends a message, and tells its outcome; returns False where the address leads
+                nowhere.
             queue: Where the items are.
             route: Says where each goes.
         """
-        self._container = container
+        self._send_item = send
         self._queue = queue
         self._route = route
         self._refused: list[int] = []
@@ -101,7 +104,7 @@ class Transfers:
                 self._return(number)
 
         self.waiting += 1
-        if address is None or not self._container.send(address, outgoing, on_outcome):
+        if address is None or not self._send_item(address, outgoing, on_outcome):
             on_outcome(accepted=False)
 
     def _return(self, number: int) -> None:
