@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pika
 import pytest
 
 import cogwork
@@ -102,3 +103,73 @@ async def test_a_queue_that_nobody_made_has_a_share_of_its_own(
                 await asyncio.gather(*(publisher.send(BODY) for _ in range(COUNT)))
         assert size_bytes(container, "queue/all") < COUNT * len(BODY) // 2
         await client.publish("queue/other", b"x")
+
+
+@story
+async def test_what_a_user_sends_to_the_queues_of_another_is_its_own(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
+    )
+    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
+    async with limited(limits, told_users(monkeypatch)) as container:
+        ann, bob = (container.endpoints[0].replace("://", f"://{it}:pw@") for it in ("ann", "bob"))
+        async with cogwork.connect(ann) as hers, cogwork.connect(bob) as his:
+            await hers.publish("queue/ann", b"first")
+            async with his.publisher("queue/ann") as publisher:
+                sent = [asyncio.create_task(publisher.send(BODY)) for _ in range(COUNT)]
+                await eventually(lambda: "user 'bob' gets no credit" in caplog.text, "he waits")
+                await asyncio.sleep(0.5)
+                stored = size_bytes(container, "queue/ann")
+                late = asyncio.create_task(his.publish("queue/other", b"late"))
+                for number in range(20):
+                    await hers.publish("queue/ann", number)
+                    await hers.publish("queue/mine", number)
+                assert not queue(container, "queue/ann").store.is_held_up
+                assert size_bytes(container, "queue/ann") < stored + MIB
+                assert not all(each.done() for each in sent)
+                assert not late.done()
+                async with hers.consume("queue/ann") as items:
+                    async for item in items:
+                        await item.accept()
+                        if all(each.done() for each in sent):
+                            break
+                await late
+    assert "user 'bob' gets credit again" in caplog.text
+    assert "user 'ann' gets no credit" not in caplog.text
+
+
+@story
+async def test_so_is_what_it_publishes_by_amqp_0_9_1(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
+    )
+    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
+    async with limited(limits, told_users(monkeypatch)) as container:
+        ann = container.endpoints[0].replace("://", "://ann:pw@")
+        url = container.endpoints[0].replace("://", "://bob:pw@") + "/%2F?heartbeat=0"
+        async with cogwork.connect(ann) as hers:
+            await hers.publish("queue/ann", b"first")
+            told: list[str] = []
+
+            def publish() -> None:
+                with pika.BlockingConnection(pika.URLParameters(url)) as his:
+                    his.add_on_connection_blocked_callback(lambda *_: told.append("blocked"))
+                    his.add_on_connection_unblocked_callback(lambda *_: told.append("unblocked"))
+                    channel = his.channel()
+                    for _ in range(COUNT // 2):
+                        channel.basic_publish("", "ann", BODY)
+                    his.process_data_events(time_limit=0.5)
+
+            publishing = asyncio.create_task(asyncio.to_thread(publish))
+            await eventually(lambda: "user 'bob' gets no credit" in caplog.text, "he waits")
+            await hers.publish("queue/ann", b"hers")
+            assert not publishing.done()
+            async with hers.consume("queue/ann") as items:
+                for _ in range(COUNT // 2 + 2):
+                    await (await anext(aiter(items))).accept()
+            await publishing
+            assert told[:2] == ["blocked", "unblocked"]

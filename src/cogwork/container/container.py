@@ -39,6 +39,7 @@ from cogwork.container.connections.token_renewals import TokenRenewals
 from cogwork.container.connections.watermark import Watermark
 from cogwork.container.federation.shards import shard_of
 from cogwork.container.gateways.service import Gateways
+from cogwork.container.held_publishers import HeldPublishers
 from cogwork.container.journals.file_sync import FileSync
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.vhost_journals import VhostJournals
@@ -208,6 +209,7 @@ class Container:
         self.peers.mesh = self.mesh
         self.mesh.put_token = self.token_renewals.put_for_link
         self._queue_memory = QueueMemory()
+        self._held_publishers = HeldPublishers(self.peers, self.attachments, self.basic_peers)
         self._take_limits(configuration)
         secrets = _secrets_directory(configuration, worker)
         if secrets is not None:
@@ -611,7 +613,9 @@ class Container:
         self._effects.tick(now_s)
         self.core.expire_held()
         detach_overdue(self.core)
-        self._queue_memory.look(self._virtual_hosts, self.limits, self._own_limits)
+        users = self.peers.users_by_origin
+        self._queue_memory.look(self._virtual_hosts, self.limits, self._own_limits, users)
+        self._held_publishers.hold(self._queue_memory.over)
         self._detach_dear()
         self.peers.beat(now_s)
         self.basic_peers.tick(now_s)

@@ -101,6 +101,11 @@ class BasicPeers:
         return self._container_id
 
     @property
+    def are_blocked(self) -> bool:
+        """Whether all clients publish nothing for now."""
+        return self._is_blocked
+
+    @property
     def limits(self) -> Limits:
         """What peers may not exceed."""
         return self._peers.limits
@@ -288,7 +293,7 @@ class BasicPeers:
         """Have clients publish nothing for a while, or again, and tell them why."""
         self._is_blocked, self.why_blocked = are_blocked, why
         for connection in self._connections():
-            connection.block(are_blocked)
+            connection.block(are_blocked or connection.client.is_held)
 
     def permit_anew(self) -> None:
         """End what permissions do not allow any more."""

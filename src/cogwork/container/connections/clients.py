@@ -64,6 +64,7 @@ class ClientContext:
         name_of_certificate: Tells whom its client certificate names; None without TLS.
         end_point: What its TLS connection is known by to both ends; None without TLS.
         is_by_certificate: Whether it has logged in by its certificate.
+        is_held: Whether it gets no credit, as its user has too much in queues.
         grant: What its token stands for; None where it has logged in otherwise.
         rules: By what its token was taken.
     """
@@ -87,6 +88,7 @@ class ClientContext:
     name_of_certificate: Callable[[], str | None] | None = None
     end_point: bytes | None = None
     is_by_certificate: bool = False
+    is_held: bool = False
     grant: Grant | None = None
     rules: OAuth | None = None
 

@@ -64,6 +64,10 @@ class PeerWire(Protocol):
         """Its socket's file descriptor; -1 where a layer stands between."""
 
     @property
+    def origin(self) -> int:
+        """Its number; what comes by it bears that."""
+
+    @property
     def bytes_in(self) -> int:
         """Counts what came."""
 

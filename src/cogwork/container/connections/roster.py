@@ -219,6 +219,14 @@ class Roster:
         """Return what is kept with a connection."""
         return cast("ClientContext", connection.context)
 
+    def users_by_origin(self) -> dict[int, Holder]:
+        """Return whose the connections are, by what marks the messages that come by them."""
+        return {
+            each.wire.origin: Holder("user", each.identity)
+            for each in self.connections
+            if each.identity is not None
+        }
+
     def connection_named(self, name: str) -> Peer | None:
         """Find a connection by its number, as `$management` shows it."""
         found = (each for each, client in self.connections.items() if str(client.number) == name)

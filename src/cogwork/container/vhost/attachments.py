@@ -15,7 +15,7 @@ from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
-from cogwork.container.connections.clients import who_is
+from cogwork.container.connections.clients import ClientContext, who_is
 from cogwork.container.connections.shares import NOBODYS, Tally
 from cogwork.container.connections.slow_peers import POLICY_CODES
 from cogwork.container.gateways.inside import Inside
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import ExpiryPolicy
     from cogwork.config.settings import Limits, Right
-    from cogwork.container.connections.clients import ClientContext
     from cogwork.container.connections.peer import Peer
     from cogwork.container.connections.shares import OwnLimits
     from cogwork.container.security.log import SecurityLog
@@ -362,7 +361,7 @@ class Attachments:
             entry.add_source(end)
             if not target.dynamic and address != PAIRS:
                 client.vhost.add_publisher(address, entry)
-        if self._are_blocked and _may_block(link):
+        if (self._are_blocked or client.is_held) and _may_block(link):
             end.end_credit()
         end.open_credit()
 
@@ -559,7 +558,7 @@ class Attachments:
         for link, end in self._publishers():
             if are_blocked and _may_block(link):
                 end.end_credit()
-            elif not are_blocked:
+            elif not are_blocked and not self._is_held(link):
                 end.resume_credit(self._window_of(link))
 
     def _window_of(self, link: Link) -> int:
@@ -579,10 +578,21 @@ class Attachments:
         for _, end in self._publishers_of(connection):
             end.end_credit()
 
+    def hold_credit_of_held(self) -> None:
+        """Have clients send nothing but requests to the container that are held from now on."""
+        for link, end in self._publishers():
+            if end.window and self._is_held(link) and _may_block(link):
+                end.end_credit()
+
+    def _is_held(self, link: Link) -> bool:
+        client = link.session.connection.context
+        return isinstance(client, ClientContext) and client.is_held
+
     def give_credit(self, connection: Connection) -> None:
         """Have it send again, unless all wait."""
         for link, end in self._publishers_of(connection):
-            if not (self._are_blocked and _may_block(link)):
+            is_blocked = self._are_blocked or self._is_held(link)
+            if not (is_blocked and _may_block(link)):
                 end.resume_credit(self._window_of(link))
 
     def unanswered_of(self, connection: Connection) -> int:

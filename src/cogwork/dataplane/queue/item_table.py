@@ -133,6 +133,26 @@ class ItemTable:
     def bytes_in_memory(self):
         return self.size_bytes + self.aside_bytes - self.pages.size_bytes
 
+    def origins(self, count_max) -> dict:
+        """Return how many bytes in memory came by each connection: about, if they are many.
+
+        Args:
+            count_max: How many slots are looked at, spread over all of them.
+        """
+        sums: dict = {}
+        at: uint64_t = 0
+        seen: uint64_t = 0
+        step: uint64_t = 1 + self.slots.size // cython.cast(uint32_t, max(1, count_max))
+        item: cython.pointer(Item)
+        while at < self.slots.size:
+            item = self.slots.slots[at].item
+            if item != cython.NULL:
+                sums[item.origin] = sums.get(item.origin, 0) + item.size
+                seen += item.size
+            at += step
+        total = self.memory_bytes
+        return {origin: total * size // seen for origin, size in sums.items() if size}
+
     def forget_page(self, numbers):
         """Give up the items of a page; add their numbers, and return how many they were."""
         found: list = self.pages.purge()
