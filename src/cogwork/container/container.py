@@ -37,6 +37,7 @@ from cogwork.container.connections.room import detach_unfinished, make_room
 from cogwork.container.connections.slow_peers import detach_dear, detach_overdue
 from cogwork.container.connections.token_renewals import TokenRenewals
 from cogwork.container.connections.watermark import Watermark
+from cogwork.container.early_ticks import EarlyTicks
 from cogwork.container.federation.shards import shard_of
 from cogwork.container.gateways.service import Gateways
 from cogwork.container.held_publishers import HeldPublishers
@@ -348,6 +349,8 @@ class Container:
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self._early_ticks = EarlyTicks(self.core, self._pass_time)
+        self._early_ticks.begin(TICK_S)
         self.core.on_unscanned = self._go_on_soon
         self.mesh.diallers.allow(_places_of(self.configuration))
         self.mesh.start(self.configuration.links)
@@ -563,6 +566,7 @@ class Container:
         await _wait_while(lambda: self.mesh.peer_links, FAREWELL_S)
         if self._timer is not None:
             self._timer.cancel()
+            self._early_ticks.stop()
         await self._virtual_hosts.close_streams()
         self._check_threads.close()
         await self.engines.close()
@@ -604,12 +608,8 @@ class Container:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.core.tick()
         now_s = self.core.now
-        for vhost in self._virtual_hosts:
-            try:
-                self._effects.run(vhost, vhost.nodes.tick(now_s))
-                self._effects.run(vhost, vhost.temporary.tick(now_s))
-            except Exception as error:  # a plug-in's fault must not stop the container's clock
-                self.on_node_fault(vhost, error)
+        self._early_ticks.begin(TICK_S)
+        self._pass_time()
         self._effects.tick(now_s)
         self.core.expire_held()
         detach_overdue(self.core)
@@ -627,6 +627,15 @@ class Container:
         if self._ticks % SWEEP_TICKS == 0:
             self._sweep(now_s)
         self.core.flush()
+
+    def _pass_time(self) -> None:
+        """Let time pass at all nodes."""
+        for vhost in self._virtual_hosts:
+            try:
+                self._effects.run(vhost, vhost.nodes.tick(self.core.now))
+                self._effects.run(vhost, vhost.temporary.tick(self.core.now))
+            except Exception as error:  # a plug-in's fault must not stop the container's clock
+                self.on_node_fault(vhost, error)
 
     def _detach_dear(self) -> None:
         dear, self._dear = self._dear, []

@@ -54,6 +54,9 @@ cdef class Core:
     # Queues by whose work it is; the first one is the next to get its turn.
     cdef dict unscanned
     cdef public object on_unscanned
+    # When time is let pass the next time, and who is asked to do so earlier.
+    cdef public double next_tick_s
+    cdef public object on_due
     cdef bint is_turn_awaited
     cdef bint is_share_used
     cdef bint is_barrier_used
@@ -64,6 +67,7 @@ cdef class Core:
     cpdef int hold_output(self) except -1
     cdef int list_holding(self, object entry) except -1
     cdef int flush_all(self) except -1
+    cdef int wake_at(self, double due_s) except -1
     cdef int note_scan(self, double took_s) except -1
     cdef int postpone(self, Due due) except -1
     cdef int _await_turn(self) except -1

@@ -29,6 +29,8 @@ class Core:
     def frames_in(self) -> int: ...
     on_barrier: Callable[[], object] | None
     on_unscanned: Callable[[], object] | None
+    next_tick_s: float
+    on_due: Callable[[float], object] | None
     on_no_room: Callable[[], bool] | None
     @property
     def is_short(self) -> bool: ...

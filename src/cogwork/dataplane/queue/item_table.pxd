@@ -45,6 +45,7 @@ cdef class ItemTable:
     cdef int delay(self, Item* item, double due_s) except -1
     cdef int ripen(self, double now_s) except -1
     cdef int expire_at(self, Item* item, double expires_s) except -1
+    cdef double next_due(self, double now_s) noexcept
     cdef Item* pop_expired(self, double now_s) noexcept
     cdef int hand_out(self, Item* item, ConsumerState* holder) except -1
     cdef int stand_back(self, Item* item) except -1

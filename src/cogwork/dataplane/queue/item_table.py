@@ -120,6 +120,18 @@ class ItemTable:
         item.expires_s = expires_s
         return 0
 
+    def next_due(self, now_s):
+        """Return when the next item expires or is ripe, of those that are not due; 0 for never."""
+        found: cython.double = 0.0
+        due_s: cython.double
+        if self.expiries.count and self.expiries.timers[0].due_s > now_s:
+            found = self.expiries.timers[0].due_s
+        if self.delays.count:
+            due_s = self.delays.timers[0].due_s
+            if due_s > now_s and (found == 0.0 or due_s < found):
+                found = due_s
+        return found
+
     def forget_times(self):
         """Throw out all timers: what comes may have the numbers of what they were for."""
         self.expiries.rebuild(0)

@@ -499,11 +499,13 @@ class Store(Settlement):
             ttl_s = e.header.ttl_ms * 0.001
         if e.header.has_ttl or ttl_s > 0.0:
             self.items.expire_at(item, now_s if ttl_s < INSTANT_S else now_s + ttl_s)
+            self.core.wake_at(item.expires_s)
         if e.delay_ms > 0:
             due_s = now_s + e.delay_ms * 0.001
         elif e.delivery_time_ms > 0:
             due_s = e.delivery_time_ms * 0.001 - self.wall_offset()
         if due_s > now_s:
+            self.core.wake_at(due_s)
             return self.items.delay(item, due_s)
         return self.items.enter(item)
 
@@ -699,6 +701,7 @@ class Store(Settlement):
         Args:
             now_s: The monotonic clock. What is to be sent goes out with the next flush.
         """
+        due_s: cython.double
         self.ticked_s = now_s
         self.items.restore()
         self.expire(now_s)
@@ -710,6 +713,9 @@ class Store(Settlement):
             self.inlet.serve_dead_letters()
             if self.near_inlet is not None:
                 self.near_inlet.serve_dead_letters()
+        due_s = self.items.next_due(now_s)
+        if due_s != 0.0:
+            self.core.wake_at(due_s)
 
     @property
     def is_idle(self) -> bool:
