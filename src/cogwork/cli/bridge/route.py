@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Counters", "Route")
 
-RETRY = Retry(first_s=0.2, longest_s=15.0)
+RETRY = Retry(first_s=0.2, longest_s=5.0)
 
-OPEN_S = 30.0
+OPEN_S = 15.0
 """How long both ends may take to be connected."""
 
 CLOSE_S = 8.0
