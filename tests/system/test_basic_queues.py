@@ -11,7 +11,7 @@ from amqp.exceptions import NotFound, PreconditionFailed
 from pika.exceptions import ChannelClosedByBroker
 
 from .basic_clients import basic_channel, basic_connection, port_of, taken
-from .served import served, within
+from .served import ran, served, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +112,15 @@ def test_reserved_names_are_refused(container: Served) -> None:
         pytest.raises(ChannelClosedByBroker, match=r"403.*reserved prefix 'amq"),
     ):
         channel.queue_declare("amq.mine")
+
+
+def test_nobody_else_receives_from_an_exclusive_queue_by_amqp_1_0(container: Served) -> None:
+    with basic_channel(container) as channel:
+        channel.queue_declare("locked", exclusive=True)
+        channel.basic_publish("", "locked", b"x")
+        refused = ran("receive", container.url, "queue/locked", "--timeout", "5")
+        assert "only the connection that declared it receives from it" in refused.stderr
+        assert [body for *_, body in taken(channel, "locked", 1)] == [b"x"]
 
 
 def test_an_exclusive_queue_is_its_connections_alone_and_goes_with_it(container: Served) -> None:

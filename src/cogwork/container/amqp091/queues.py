@@ -79,6 +79,17 @@ class BasicQueues:
         """Return a queue for the consumers of other containers; None where there is none."""
         return self.find(address.removeprefix(PREFIX)) if address.startswith(PREFIX) else None
 
+    def is_locked(self, address: str, connection: object) -> bool:
+        """Return whether a queue is another connection's alone, here or at another container."""
+        name = address.removeprefix(PREFIX)
+        if name == address:
+            return False
+        known = self._known.get(name)
+        if known is None or self._vhost.nodes.get(address) is not known.node:
+            return self._vhost.exchanges.holder_of(name) is not None
+        owner = known.traits.owner
+        return owner is not None and owner is not connection and not owner.is_over
+
     def place(self, name: str) -> str:
         """Name a queue as RabbitMQ does in errors."""
         return f"queue '{name}' in vhost '{shown_vhost(self._vhost.name)}'"

@@ -73,6 +73,9 @@ class Standings(Protocol):
     def standing_at(self, address: str) -> Standing | None:
         """Return a queue; None where there is none."""
 
+    def is_locked(self, address: str, connection: object) -> bool:
+        """Return whether a queue is another connection's alone."""
+
 
 @dataclass(slots=True, eq=False)
 class RemoteConsumer:

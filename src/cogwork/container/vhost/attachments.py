@@ -503,6 +503,10 @@ class Attachments:
         if name.startswith(REPLY_PREFIX) and self._makers.get(name) is not connection:
             text = f"{name!r:.200}: only the connection that made it receives from it"
             raise Refused(text, Condition.RESOURCE_LOCKED)
+        standings = client.vhost.standings
+        if standings is not None and standings.is_locked(name, connection):
+            text = f"{name!r:.200}: only the connection that declared it receives from it"
+            raise Refused(text, Condition.RESOURCE_LOCKED)
         if rule.kind != "direct":
             node = client.vhost.nodes.of(rule, name, client.makers)
             return Attachment(address, node=node, rule=rule)
