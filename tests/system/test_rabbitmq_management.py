@@ -223,6 +223,11 @@ def test_exchanges_are_bound_to_exchanges(container: Served, pair: Pair) -> None
     assert pair.ask("GET", "/bindings?src=from&dste=to&key=") == (200, [])
 
 
+def test_an_exchange_that_has_gone_has_no_bindings(pair: Pair) -> None:
+    assert pair.ask("GET", "/bindings?src=gone&dstq=q&key=k") == (200, [])
+    assert pair.ask("DELETE", "/bindings/src=gone;dstq=q;key=k;args=") == (204, None)
+
+
 def test_a_queue_is_purged(container: Served, pair: Pair) -> None:
     pair.ask("PUT", "/queues/full", {})
     with basic_channel(container) as channel:

@@ -292,7 +292,8 @@ class Operations:
     def _bindings(self, source: str, destination: Destination, key: str) -> list[Binding]:
         octets = unescaped(key).encode(errors="surrogateescape")
         wanted = Destination(destination.kind, unescaped(destination.name))
-        found = self._declarer.vhost.exchanges.bindings(unescaped(source))
+        exchanges, name = self._declarer.vhost.exchanges, unescaped(source)
+        found = exchanges.bindings(name) if exchanges.get(name) is not None else ()
         return [each for each in found if each.destination == wanted and each.key == octets]
 
     # -- tokens
