@@ -7,6 +7,8 @@ from typing import Any
 
 import pika
 
+from .served import within
+
 __all__ = ("QUEUES", "Author", "Broker", "QueueAuthor", "Step")
 
 OWN = ["x1", "x2", "x3"]
@@ -15,6 +17,8 @@ QUEUES = ["q1", "q2", "q3"]
 TYPES = ["direct", "fanout", "topic", "headers"]
 WORDS = ["a", "b", "", "*", "#"]
 VALUES: list[object] = [1, 2, True, "1", None, [1], {"t": 1}, b"x"]
+
+RETURN_TIMEOUT_S = 10.0
 
 Step = tuple[str, tuple[str, ...], dict[str, Any]]
 
@@ -88,8 +92,14 @@ class Broker:
                 self.channel.basic_nack(tag, requeue=False)
             case _:
                 self.channel.basic_nack(tag, requeue=True)
+                # No answer says that it is back, and the next step may be another container's.
+                count = method.message_count + 1
+                within(RETURN_TIMEOUT_S, lambda: self._waiting(queue) == count, "it is back")
         seen = (method.exchange, method.routing_key, method.redelivered, method.message_count)
         return seen, properties.headers, properties.delivery_mode, body
+
+    def _waiting(self, queue: str) -> int:
+        return int(self.channel.queue_declare(queue, passive=True).method.message_count)
 
     def _got(self) -> dict[str, int]:
         got = dict.fromkeys(QUEUES, 0)
