@@ -13,6 +13,7 @@ import click
 import msgspec
 from msgspec import Meta
 
+from cogwork.cli.bridge.amqp import AmqpSource, AmqpTarget
 from cogwork.cli.bridge.route import Route
 from cogwork.cli.options.passwords import with_passwords
 from cogwork.client.errors import InvalidUrlError
@@ -182,8 +183,6 @@ def _source(way: Way) -> Source:
         from cogwork.cli.bridge.basic import BasicSource  # noqa: PLC0415  # needs pika
 
         return BasicSource(place.endpoint, place.queue, way.prefetch)
-    from cogwork.cli.bridge.amqp import AmqpSource  # noqa: PLC0415  # as above, for symmetry
-
     return AmqpSource(place.endpoint, place.queue, way.prefetch)
 
 
@@ -193,6 +192,4 @@ def _target(way: Way) -> Target:
         from cogwork.cli.bridge.basic import BasicTarget  # noqa: PLC0415  # needs pika
 
         return BasicTarget(place.endpoint, place.queue)
-    from cogwork.cli.bridge.amqp import AmqpTarget  # noqa: PLC0415  # as above, for symmetry
-
     return AmqpTarget(place.endpoint, place.queue)
