@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 COUNT, BODY = 1000, b"\x00" * (MIB // 4)
+SHARES = "queue_memory = 0.5\nqueue_memory_per_user = 0.1"
+SHARES_AND_WATERMARK = f"{SHARES}\nmemory_watermark = 0.99"
 ANN, BOB, EVE = (Holder("user", name) for name in ("ann", "bob", "eve"))
+
+
+@pytest.fixture(autouse=True)
+def _small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have little memory, so that a share of it is soon full."""
+    monkeypatch.setattr(
+        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
+    )
 
 
 def test_a_share_is_less_where_all_hold_too_much_together() -> None:
@@ -45,11 +55,7 @@ def size_bytes(container: Container, address: str) -> int:
 async def test_a_user_that_fills_its_queues_waits_and_another_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
-    )
-    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
-    async with limited(limits, told_users(monkeypatch)) as container:
+    async with limited(SHARES_AND_WATERMARK, told_users(monkeypatch)) as container:
         ann, bob = (container.endpoints[0].replace("://", f"://{it}:pw@") for it in ("ann", "bob"))
         async with cogwork.connect(ann) as hers, cogwork.connect(bob) as his:
             async with hers.publisher("queue/ann") as publisher:
@@ -89,13 +95,9 @@ async def test_a_user_that_fills_its_queues_waits_and_another_goes_on(
 async def test_a_queue_that_nobody_made_has_a_share_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
-    )
-    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1"
     told = '[[queue]]\naddress = "queue/all"\nmaximum_length_policy = "reject"'
     async with (
-        limited(limits, told) as container,
+        limited(SHARES, told) as container,
         cogwork.connect(container.endpoints[0]) as client,
     ):
         async with client.publisher("queue/all") as publisher:
@@ -109,11 +111,7 @@ async def test_a_queue_that_nobody_made_has_a_share_of_its_own(
 async def test_what_a_user_sends_to_the_queues_of_another_is_its_own(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(
-        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
-    )
-    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
-    async with limited(limits, told_users(monkeypatch)) as container:
+    async with limited(SHARES_AND_WATERMARK, told_users(monkeypatch)) as container:
         ann, bob = (container.endpoints[0].replace("://", f"://{it}:pw@") for it in ("ann", "bob"))
         async with cogwork.connect(ann) as hers, cogwork.connect(bob) as his:
             await hers.publish("queue/ann", b"first")
@@ -144,11 +142,7 @@ async def test_what_a_user_sends_to_the_queues_of_another_is_its_own(
 async def test_so_is_what_it_publishes_by_amqp_0_9_1(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(
-        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
-    )
-    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
-    async with limited(limits, told_users(monkeypatch)) as container:
+    async with limited(SHARES_AND_WATERMARK, told_users(monkeypatch)) as container:
         ann = container.endpoints[0].replace("://", "://ann:pw@")
         url = container.endpoints[0].replace("://", "://bob:pw@") + "/%2F?heartbeat=0"
         async with cogwork.connect(ann) as hers:
